@@ -138,6 +138,8 @@ struct gad_tucker_options {
     unsigned n_reads; /**< of the tensor, at most: 1, a sketch; 2 (0), a better one, mostly as good
                          as can be; more, until the error does not change (HOOI, one read a sweep).
                            Where ranks are not given the sketch itself may need some */
+    const char *checkpoint; /**< as of gad_cp(), written after each read but those of a sketch that
+                                 grows */
 };
 
 /** Decomposes a tensor into a small core and a factor with orthonormal columns for each axis.
@@ -145,8 +147,8 @@ struct gad_tucker_options {
  * tensor: of 3 to GAD_MAX_FACTORS axes.
  * options: not NULL.
  * ret_result: the caller's, ended by gad_tensor_result_deinit(); n_iterations are reads.
- * GAD_BAD_RANK: a rank above the axis or 512, or neither ranks nor tolerance. Else as of gad_cp(),
- * but for checkpoints. */
+ * GAD_BAD_RANK: a rank above the axis or 512, or neither ranks nor tolerance. Else as of gad_cp().
+ */
 enum gad_status gad_tucker(struct gad_client *client, const struct gad_operand *tensor,
                            const struct gad_tucker_options *options,
                            struct gad_tensor_result *ret_result, struct gad_error *error);

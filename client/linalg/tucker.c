@@ -35,7 +35,7 @@ static int take_options(struct tucker *t, const struct gad_operand *tensor,
 {
     if (!tensor || !options)
         return bad(tensor ? "options" : "tensor", "is NULL", error);
-    if (options->size < offsetof(struct gad_tucker_options, n_reads) + sizeof(unsigned))
+    if (options->size < offsetof(struct gad_tucker_options, checkpoint) + sizeof(char *))
         return bad("options", "its size is not that of a struct gad_tucker_options", error);
     memcpy(&t->options, options, sizeof(t->options));
     if (!(options->tolerance >= 0) || options->tolerance >= 1)
@@ -106,6 +106,8 @@ static int tucker_init(struct tucker *t, struct gad_client *client,
         r = slabs_check_shape(&t->passes, error);
     if (r == 0)
         r = check_ranks(t, error);
+    if (r == 0)
+        tucker_init_checkpoint(t, tensor);
     return r ? r : make_slabs(t, first_columns(t), error);
 }
 
@@ -176,15 +178,33 @@ static int read_again(struct tucker *t, struct gad_error *error)
     return r ? r : tucker_improve(t, error);
 }
 
+/* The first factors, or those of the checkpoint. */
+static int start(struct tucker *t, double *ret_change, struct gad_error *error)
+{
+    bool is_there;
+    int64_t n_columns = t->slabs.rank;
+    *ret_change = NAN;
+    int r = tucker_load(t, &n_columns, ret_change, &is_there, error);
+    t->passes.n_before = t->n_done;
+    if (r == 0 && is_there && n_columns != t->slabs.rank)
+        r = make_slabs(t, n_columns, error);
+    if (r || is_there)
+        return r;
+    r = sketch(t, error);
+    if (r == 0)
+        r = tucker_truncate(t, error);
+    return r ? r : tucker_save(t, *ret_change, error);
+}
+
 static int run(struct tucker *t, struct gad_error *error)
 {
-    int r = sketch(t, error);
-    if (r == 0 && !t->passes.only_plans)
-        r = tucker_truncate(t, error);
-    unsigned n_reads = max_u64(t->options.n_reads, t->n_done);
-    double change = NAN;
+    double change;
+    int r = start(t, &change, error);
+    unsigned n_reads = (unsigned)max_u64(t->options.n_reads, t->n_done);
     while (r == 0) {
-        t->is_stopped = passes_tell(&t->passes, t->n_done, n_reads, 1 - t->relative_error, change);
+        if (t->n_done > t->passes.n_before)
+            t->is_stopped =
+                passes_tell(&t->passes, t->n_done, n_reads, 1 - t->relative_error, change);
         t->is_converged = change < ENOUGH;
         if (t->n_done >= n_reads || t->is_converged || t->is_stopped)
             return 0;
@@ -192,24 +212,13 @@ static int run(struct tucker *t, struct gad_error *error)
         r = read_again(t, error);
         change = before - t->relative_error;
         t->n_done++;
+        if (r == 0)
+            r = tucker_save(t, change, error);
     }
     return r;
 }
 
 /* Results -------------------------------------------------------------------------------------- */
-
-/* The core has the slabs' axis last; in the result axes are in the data's order. */
-static void place_core(const struct tucker *t, struct gad_dense *core)
-{
-    int ndim = t->passes.ndim, axis = t->slabs.axis;
-    int64_t before = 1, after = 1, rank = t->ranks[axis];
-    for (int i = 0; i < ndim; i++)
-        *(i < axis ? &before : &after) *= i == axis ? 1 : t->ranks[i];
-    for (int64_t i = 0; i < before; i++)
-        for (int64_t j = 0; j < after; j++)
-            for (int64_t q = 0; q < rank; q++)
-                core->data[(i * rank + q) * after + j] = t->core[(i * after + j) * rank + q];
-}
 
 static int make_result(const struct tucker *t, struct gad_tensor_result *ret,
                        struct gad_error *error)
@@ -221,7 +230,7 @@ static int make_result(const struct tucker *t, struct gad_tensor_result *ret,
     }
     if (r)
         return r;
-    place_core(t, &ret->factors.core);
+    tucker_place_core(t, ret->factors.core.data);
     ret->norm = sqrt(t->squares);
     ret->relative_error = t->relative_error;
     ret->n_iterations = t->n_done;

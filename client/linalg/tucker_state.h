@@ -2,12 +2,14 @@
 #pragma once
 
 #include "client/gpuarrayd-tensor.h"
+#include "client/linalg/checkpoint.h"
 #include "client/linalg/slabs.h"
 
 struct tucker {
     struct gad_tucker_options options; /* with defaults filled in */
     struct passes passes;
     struct slabs slabs;
+    struct checkpoint checkpoint;
     int64_t n_columns; /* of the slabs' matrices: the slabs' rank, and more for the sketch */
     double squares;    /* of the data */
 
@@ -36,3 +38,15 @@ int tucker_truncate(struct tucker *t, struct gad_error *error) GAD_MUST_CHECK;
 int tucker_improve(struct tucker *t, struct gad_error *error) GAD_MUST_CHECK;
 /* The next read's C, of wide and the factors, into the slabs' `columns`. */
 int tucker_make_columns(struct tucker *t, struct gad_error *error) GAD_MUST_CHECK;
+
+/* tucker_kept.c: checkpoints. */
+
+/* The core with its axes in the data's order. */
+void tucker_place_core(const struct tucker *t, double *ret_core);
+/* Once the slabs are known. */
+void tucker_init_checkpoint(struct tucker *t, const struct gad_operand *tensor);
+/* change: of the error, by the newest read. Without a path nothing. */
+int tucker_save(struct tucker *t, double change, struct gad_error *error) GAD_MUST_CHECK;
+/* Everything that tucker_save() kept; *ret_columns: the slabs' rank then. bad-checkpoint. */
+int tucker_load(struct tucker *t, int64_t *ret_columns, double *ret_change, bool *ret_is_there,
+                struct gad_error *error) GAD_MUST_CHECK;

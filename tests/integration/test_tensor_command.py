@@ -91,19 +91,27 @@ def test_matrices(daemon, folder):
         assert done.returncode == code and says in done.stderr, (words, done.stderr)
 
 
-def test_killed_at_random_and_given_again_ends_the_same(daemon, t):
-    words = ["cp", "t.npy", "--rank", "3", "--iterations", "300", "--tolerance", "-1", "--nonnegative"]
+@pytest.mark.parametrize("words, other", [
+    (["cp", "t.npy", "--iterations", "300", "--tolerance", "-1", "--nonnegative", "--rank", "3"], "2"),
+    (["tucker", "t.npy", "--reads", "200", "--ranks", "2,2,2"], "3,2,2"),
+    (["svd", "a.npy", "--iterations", "9", "-k", "5"], "4")], ids=["cp", "tucker", "svd"])
+def test_killed_at_random_and_given_again_ends_the_same(daemon, t, words, other):
+    """N_KILLS in the environment makes it more often."""
+    if "a.npy" in words:
+        np.save(t / "a.npy", np.random.default_rng(1).normal(size=(1060, 1030)).cumsum(axis=1))
+    start = time.monotonic()
     daemon.ctl(*words, "-o", "want.npz", cwd=t)
-    chance, killed = random.Random(5), 0
-    for _ in range(6):
+    whole = time.monotonic() - start
+    chance, killed, n = random.Random(5), 0, int(os.environ.get("N_KILLS", "5"))
+    for i in range(n):
         running = subprocess.Popen([conftest.CTL, *words, "--checkpoint", "c.npz", "-o", "got.npz"], cwd=t,
                                    env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket},
                                    stdout=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.02, 0.15))
-        running.send_signal(chance.choice([signal.SIGKILL, signal.SIGINT]))
+        time.sleep(chance.uniform(0.1, 0.9) * whole * (0.5 if n < 9 else 0.2))
+        running.send_signal(signal.SIGINT if i % 3 == 2 else signal.SIGKILL)
         killed += running.wait() != 0
     daemon.ctl(*words, "--checkpoint", "c.npz", "-o", "got.npz", cwd=t)
     want, got = np.load(t / "want.npz"), np.load(t / "got.npz")
     assert killed > 0 and all(np.array_equal(want[name], got[name]) for name in want.files)
-    done = daemon.ctl(*words[:3], "2", "--checkpoint", "c.npz", "-o", "got.npz", cwd=t, check=False)
+    done = daemon.ctl(*words[:-1], other, "--checkpoint", "c.npz", "-o", "got.npz", cwd=t, check=False)
     assert done.returncode == 1 and "[bad-checkpoint]" in done.stderr

@@ -53,6 +53,8 @@ static const struct argp_option tucker_argp_options[] = {
     {"reads", OPTION_READS, "N", 0,
      "of the data, at most: 1 is a sketch, 2 (without it) mostly as good as can be", 0},
     {"seed", OPTION_SEED, "N", 0, "of the sketch; without it 0", 0},
+    {"checkpoint", OPTION_CHECKPOINT, "FILE", 0,
+     "an npz file with the factors as they are; where it is there, go on from it", 0},
     LINALG_OPTIONS,
     {0},
 };
@@ -118,6 +120,7 @@ static error_t parse_tucker(int key, char *arg, struct argp_state *state)
     case OPTION_TOLERANCE:
         return linalg_read_number("--tolerance", arg, &o->tucker.tolerance, state);
     case OPTION_SEED: return read_seed(arg, &o->tucker.seed, state);
+    case OPTION_CHECKPOINT: o->tucker.checkpoint = arg; return 0;
     case OPTION_READS:
         r = linalg_read_count("--reads", arg, &number, state);
         if (r == 0 && (number < 1 || number > 1000000))

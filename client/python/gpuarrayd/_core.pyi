@@ -158,9 +158,9 @@ class Session:
         ...
     def tucker(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-               label: str | None, options: tuple[tuple[int, ...], float, int, int],
+               label: str | None, options: tuple[tuple[int, ...], float, int, int, str | None],
                callback: Callable[..., object] | None, explains: bool, /) -> Any:
-        """gad_tucker(). options: ranks, tolerance, seed, reads."""
+        """gad_tucker(). options: ranks, tolerance, seed, reads, checkpoint."""
         ...
     def mttkrp(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,

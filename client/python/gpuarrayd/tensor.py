@@ -137,7 +137,8 @@ def _cp(x: Any, rank: int, nonnegative: bool, ridge: float, init: str, seed: int
 
 
 def tucker(x: Any, ranks: "Sequence[int] | int | None" = None, *, tolerance: float = 0.0,
-           seed: int = 0, reads: int = 2, callback: Callback | None = None,
+           seed: int = 0, reads: int = 2,
+           checkpoint: "str | os.PathLike[str] | None" = None, callback: Callback | None = None,
            engine: str | None = None, priority: int = 0,
            label: str | None = None) -> Decomposition:
     """Decomposes a tensor into a small core and a factor with orthonormal columns for each axis.
@@ -155,7 +156,7 @@ def tucker(x: Any, ranks: "Sequence[int] | int | None" = None, *, tolerance: flo
     reads : int
         Of the tensor, at most: 1, a sketch; 2, mostly as good as can be; more, until the error
         does not change.
-    callback, engine, priority, label
+    checkpoint, callback, engine, priority, label
         As of cp().
 
     Returns
@@ -163,20 +164,20 @@ def tucker(x: Any, ranks: "Sequence[int] | int | None" = None, *, tolerance: flo
     Decomposition
         (core, factors).
     """
-    return _decomposed(_tucker(x, ranks, tolerance, seed, reads, callback, engine, priority, label,
-                               False))
+    return _decomposed(_tucker(x, ranks, tolerance, seed, reads, checkpoint, callback, engine,
+                               priority, label, False))
 
 
 def plan_tucker(x: Any, ranks: "Sequence[int] | int | None" = None, *, tolerance: float = 0.0,
                 reads: int = 2, engine: str | None = None) -> dict[str, Any]:
     """What tucker() would read, as of plan_cp()."""
-    plan: dict[str, Any] = _tucker(x, ranks, tolerance, 0, reads, None, engine, 0, None, True)
+    plan: dict[str, Any] = _tucker(x, ranks, tolerance, 0, reads, None, None, engine, 0, None, True)
     return plan
 
 
 def _tucker(x: Any, ranks: "Sequence[int] | int | None", tolerance: float, seed: int, reads: int,
-            callback: Callback | None, engine: str | None, priority: int, label: str | None,
-            explains: bool) -> Any:
+            checkpoint: "str | os.PathLike[str] | None", callback: Callback | None,
+            engine: str | None, priority: int, label: str | None, explains: bool) -> Any:
     ndim = np.ndim(x)
     wanted = (ranks or 0,) * ndim if ranks is None or isinstance(ranks, int) else tuple(ranks)
     if len(wanted) != ndim:
@@ -184,7 +185,9 @@ def _tucker(x: Any, ranks: "Sequence[int] | int | None", tolerance: float, seed:
                              expected=str(ndim), found=str(len(wanted)))
     session, outputs, args = _data(x)
     return session.tucker(outputs, args, engine, priority, label,
-                          (wanted, tolerance, seed, reads), callback, explains)
+                          (wanted, tolerance, seed, reads,
+                           None if checkpoint is None else os.fsdecode(checkpoint)), callback,
+                          explains)
 
 
 def mttkrp(x: Any, decomposition: Any, mode: int, *, engine: str | None = None) -> Floats:

@@ -225,6 +225,23 @@ def test_a_loop_that_was_stopped_goes_on_to_the_same_bits(gd, folder):
             assert caught.value.expected and caught.value.found
 
 
+def test_tuckers_reads_that_were_stopped_go_on_to_the_same_bits(gd, folder):
+    x, path = planted((21, 8, 10), 3, 0.9), folder / "c.npz"
+    for how in ({"ranks": (2, 3, 2)}, {"tolerance": 0.6}):
+        path.unlink(missing_ok=True)
+        want = gd.tensor.tucker(x, reads=6, **how)
+        for stop in (1, 2, 4):
+            part = gd.tensor.tucker(x, reads=6, checkpoint=path, **how,
+                                    callback=lambda *now: now[0] >= stop)
+            assert part.iterations == min(stop, want.iterations)
+            kept = np.load(path)
+            assert np.allclose(expanded(kept["core"], [kept[f"factor_{i}"] for i in range(3)]),
+                               expanded(*part))
+        rest = gd.tensor.tucker(x, reads=6, checkpoint=path, **how)
+        assert rest.reads["reads"] < want.reads["reads"] and rest.iterations == want.iterations
+        assert all(np.array_equal(a, b) for a, b in zip((rest[0], *rest[1]), (want[0], *want[1])))
+
+
 def test_what_cannot_be_decomposed_says_why(gd):
     x = planted((6, 20, 5), 2)
     for value, word in ((np.nan, "nan"), (-np.inf, "infinite")):

@@ -188,7 +188,8 @@ PyObject *tensor_tucker(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (!make_has_count("tucker", n, 8))
         return NULL;
     if (tensor_data_init(&data, (struct session *)self, args) &&
-        PyArg_ParseTuple(args[5], "OdKI", &ranks, &options.tolerance, &seed, &options.n_reads) &&
+        PyArg_ParseTuple(args[5], "OdKIz", &ranks, &options.tolerance, &seed, &options.n_reads,
+                         &options.checkpoint) &&
         read_ranks(ranks, options.ranks) && (explains = PyObject_IsTrue(args[7])) >= 0) {
         options.seed = seed;
         options.run = data.run;
