@@ -118,8 +118,10 @@ enum gad_status gad_stream_take(struct gad_stream *stream, void *ret_elements, s
 enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const char *name,
                                     struct gad_stream **ret_stream, struct gad_error *error);
 
-/** Makes a source of elements that come through a pipe as they are, in C order.
- * client: not NULL; whose job it is for.
+/** Makes a source of elements that come through a pipe as they are, in C order. Nothing but the
+ * pipe's end says how many rows of an unknown number there are: a producer that dies behind a whole
+ * row is taken for one that has ended. An npy, or a shape that says the number, tells both apart.
+ * client: as of gad_stream_read_npy().
  * fd: open for reading. It is duplicated and stays the caller's, who reads nothing from it any
  * more.
  * form: "DTYPE:SHAPE", as behind the path of a raw file: "f4:1000x3"; "f4:?x3" for as many rows as

@@ -55,7 +55,8 @@ static const struct argp info_argp = {
     parse_option,
     "[SOURCE]",
     "An array's dtype, shape, layout and attributes, without reading it; of a file or group with "
-    "several arrays, which arrays these are. Without a SOURCE what the daemon is and holds: its "
+    "several arrays, which arrays these are; of '-' what the npy on standard input says. Without a "
+    "SOURCE what the daemon is and holds: its "
     "engines with their state, pool and rates, of a device also what its memory is made of.\v"
     "Examples:\n"
     "  gpuarrayctl info winds.h5\n"

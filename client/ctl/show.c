@@ -3,7 +3,8 @@
  * The daemon reads the array twice: once for counts, least, greatest and sum, once for a histogram
  * between them. Fill values that the source names (_FillValue) and NaN are counted and left out;
  * infinities count for min, max and mean as in NumPy, and not for the histogram. Integers stay
- * integers all the way; the mean alone is a float, as NumPy's is.
+ * integers all the way; the mean alone is a float, as NumPy's is. Standard input is read once, so
+ * there is no histogram of it.
  *
  *     speed.npy  npy  float32 (132, 73, 144)  1387584 elements
  *     min 0.003   mean 6.84   max 25.6   NaN 0
@@ -23,7 +24,7 @@
 struct summary {
     uint64_t n, n_nan, n_fill, n_above, n_below; /* above, below: +inf, -inf */
     struct gad_scalar least, greatest;           /* of the finite ones */
-    double sum;                                  /* of them, times 2 to -n_scaled_bits */
+    double sum, scaled_sum; /* of them, times 2 to -n_scaled_bits, to -SCALE_BITS */
     int n_scaled_bits;
     struct show_bins bins;
 };
@@ -69,6 +70,7 @@ static const struct argp show_argp = {
     "Examples:\n"
     "  gpuarrayctl show speed.npy\n"
     "  gpuarrayctl show winds.h5:/UWND --json\n"
+    "  cat speed.npy | gpuarrayctl show -\n"
     "  gpuarrayctl show 'runs/*.npy'" CTL_EXIT_CODES,
     NULL,
     NULL,
@@ -92,7 +94,7 @@ static bool is_below(const struct gad_scalar *a, const struct gad_scalar *b)
 struct subject {
     struct gad_array *array;
     const struct gad_array_info *info;
-    bool is_float, has_fill;
+    bool is_float, has_fill, is_pipe;
     struct gad_argument fill;
     const char *x; /* bool is counted as 0 and 1 */
 };
@@ -167,6 +169,13 @@ static int reduce(struct gad_client *client, const struct subject *subject, unsi
     return r;
 }
 
+static struct gad_argument scale_argument(void)
+{
+    const struct gad_scalar scale = {.kind = GAD_SCALAR_FLOAT,
+                                     .float_value = ldexp(1, -SCALE_BITS)};
+    return scalar_argument("k", &scale);
+}
+
 static int summarize_floats(struct gad_client *client, const struct subject *subject,
                             struct summary *s, struct gad_error *error)
 {
@@ -186,19 +195,29 @@ static int summarize_floats(struct gad_client *client, const struct subject *sub
         {.expr = "min(where(isfinite(x), float64(x), inf))"},
         {.expr = "max(where(isfinite(x), float64(x), -inf))"},
         {.expr = "sum(where(isfinite(x), float64(x), 0.0))"},
+        {.expr = "count_nonzero((x == x) | (x != x))"}, /* of a pipe, that is all */
+        {.expr = "sum(where(isfinite(x), float64(x) * k, 0.0))"},
     };
-    struct gad_scalar values[7] = {{.kind = GAD_SCALAR_NONE}};
-    int r = reduce(client, subject, subject->has_fill ? 7 : 6, subject->has_fill ? filled : plain,
-                   NULL, 0, values, error);
+    const struct gad_argument scale = scale_argument();
+    struct gad_scalar values[8] = {{.kind = GAD_SCALAR_NONE}};
+    int r = reduce(client, subject,
+                   subject->has_fill  ? 7
+                   : subject->is_pipe ? 8
+                                      : 6,
+                   subject->has_fill ? filled : plain, &scale, subject->is_pipe, values, error);
     if (r)
         return r;
+    if (subject->is_pipe) {
+        s->n = (uint64_t)values[6].int_value;
+        s->scaled_sum = values[7].float_value;
+    }
     s->n_nan = (uint64_t)values[0].int_value;
     s->n_above = (uint64_t)values[1].int_value;
     s->n_below = (uint64_t)values[2].int_value;
     s->least = values[3];
     s->greatest = values[4];
     s->sum = values[5].float_value;
-    s->n_fill = (uint64_t)values[6].int_value;
+    s->n_fill = subject->has_fill ? (uint64_t)values[6].int_value : 0;
     return 0;
 }
 
@@ -230,14 +249,19 @@ static int summarize_integers(struct gad_client *client, const struct subject *s
     snprintf(greatest, sizeof(greatest), has_fill ? "max(where(x != f, %s, low))" : "max(%s)", x);
     if (has_fill)
         outputs[2].expr = "sum(where(x != f, float64(x), 0.0))";
-    int r =
-        reduce(client, subject, has_fill ? 4 : 3, outputs, ends, has_fill ? 2 : 0, values, error);
+    if (subject->is_pipe)
+        outputs[3].expr = "count_nonzero(x == x)";
+    int r = reduce(client, subject, has_fill || subject->is_pipe ? 4 : 3, outputs, ends,
+                   has_fill ? 2 : 0, values, error);
     if (r)
         return r;
     s->least = values[0];
     s->greatest = values[1];
     s->sum = values[2].float_value;
-    s->n_fill = (uint64_t)values[3].int_value;
+    if (has_fill)
+        s->n_fill = (uint64_t)values[3].int_value;
+    else if (subject->is_pipe)
+        s->n = (uint64_t)values[3].int_value;
     return 0;
 }
 
@@ -279,12 +303,11 @@ static int sum_scaled(struct gad_client *client, const struct subject *subject, 
 {
     char text[96];
     struct gad_output output = {.expr = text};
-    struct gad_scalar scale = {.kind = GAD_SCALAR_FLOAT, .float_value = ldexp(1, -SCALE_BITS)};
-    struct gad_argument argument = scalar_argument("k", &scale);
-    struct gad_scalar sum;
+    const struct gad_argument argument = scale_argument();
+    struct gad_scalar sum = {.float_value = s->scaled_sum};
     snprintf(text, sizeof(text), "sum(where(isfinite(x)%s, float64(x) * k, 0.0))",
              subject->has_fill ? " & (x != f)" : "");
-    int r = reduce(client, subject, 1, &output, &argument, 1, &sum, error);
+    int r = subject->is_pipe ? 0 : reduce(client, subject, 1, &output, &argument, 1, &sum, error);
     if (r)
         return r;
     s->sum = sum.float_value;
@@ -299,7 +322,8 @@ static int summarize(struct gad_client *client, const struct subject *subject, s
                               : summarize_integers(client, subject, s, error);
     if (!r && !isfinite(s->sum))
         r = sum_scaled(client, subject, s, error);
-    if (!r && n_counted(s) > s->n_above + s->n_below && is_below(&s->least, &s->greatest))
+    bool is_wide = n_counted(s) > s->n_above + s->n_below && is_below(&s->least, &s->greatest);
+    if (!r && is_wide && !subject->is_pipe)
         r = count_bins(client, subject, s, error);
     return r;
 }
@@ -410,6 +434,8 @@ static void print_summary(const struct show_options *o, const struct gad_array_i
                ctl_format_scalar(info->dtype, &info->exact_fill, min),
                (unsigned long long)s->n_fill);
     print_bins(&s->bins);
+    if (ctl_is_pipe(o->source))
+        puts("no histogram: it takes a second pass, and standard input comes once");
 }
 
 static void add_scalar(struct json_object *object, const char *key, struct gad_scalar value)
@@ -475,25 +501,48 @@ static void warn_packed(const struct show_options *o, struct gad_array *array)
         ctl_warn_packed(o->source, array);
 }
 
-static int show(struct gad_client *client, const struct show_options *o, struct gad_error *error)
+static int show_array(struct gad_client *client, const struct show_options *o, struct gad_array *x,
+                      struct gad_error *error)
 {
-    struct gad_array *x;
-    int r = ctl_open_source(client, o->source, o->masking, &x, error);
-    if (r)
-        return r;
     struct gad_array_info info = seen(x);
     struct summary s = {.n = 1};
+    uint64_t n_of_row = 1;
+    bool is_open = info.ndim > 0 && info.shape[0] == GAD_UNKNOWN_LENGTH;
     for (int i = 0; i < info.ndim; i++)
         s.n *= (uint64_t)info.shape[i];
+    for (int i = 1; i < info.ndim; i++)
+        n_of_row *= (uint64_t)info.shape[i];
     struct subject subject = subject_of(x, &info);
-    warn_packed(o, x);
-    if (s.n > 0)
-        r = summarize(client, &subject, &s, error);
+    subject.is_pipe = ctl_is_pipe(o->source);
+    int r = s.n > 0 ? summarize(client, &subject, &s, error) : 0;
+    if (is_open && r == GAD_BAD_SHAPE) { /* there is no least element of none */
+        s.n = 0;
+        r = 0;
+    }
+    if (is_open)
+        info.shape[0] = (int64_t)(s.n / n_of_row);
     if (!r && o->json)
         print_summary_json(&info, gad_array_meaning(x), &s);
     else if (!r)
         print_summary(o, &info, gad_array_meaning(x), &s);
-    gad_array_release(x);
+    return r;
+}
+
+static int show(struct gad_client *client, const struct show_options *o, struct gad_error *error)
+{
+    struct gad_array *x;
+    struct gad_stream *stream = NULL;
+    bool is_pipe = ctl_is_pipe(o->source);
+    int r = is_pipe ? ctl_open_pipe(client, o->source, &stream, error)
+                    : ctl_open_source(client, o->source, o->masking, &x, error);
+    if (r)
+        return r;
+    if (!is_pipe)
+        warn_packed(o, x);
+    r = show_array(client, o, is_pipe ? gad_stream_array(stream) : x, error);
+    if (!is_pipe)
+        gad_array_release(x);
+    gad_stream_free(stream);
     return r;
 }
 

@@ -1,4 +1,5 @@
-/* Sources of a command line: opened as --mask-and-scale and --no-mask-and-scale say.
+/* Sources of a command line: opened as --mask-and-scale and --no-mask-and-scale say; "-" is
+ * standard input, for verbs that read their source once and in order.
  *
  * Whoever says neither and reads an array whose file packs it, or names values that stand for
  * nothing measured, is told so on standard error, once for each source: numbers that look right and
@@ -6,7 +7,10 @@
  */
 #include "client/ctl/ctl.h"
 
+#include "proto/error.h"
+
 #include <string.h>
+#include <unistd.h>
 
 bool ctl_parse_masking(int key, enum gad_masking *ret_masking)
 {
@@ -16,9 +20,31 @@ bool ctl_parse_masking(int key, enum gad_masking *ret_masking)
     return true;
 }
 
+bool ctl_is_pipe(const char *word)
+{
+    return word && word[0] == '-' && (word[1] == '\0' || word[1] == ':');
+}
+
+int ctl_open_pipe(struct gad_client *client, const char *word, struct gad_stream **ret_stream,
+                  struct gad_error *error)
+{
+    const char *name = "standard input";
+    return (int)(word[1]
+                     ? gad_stream_read_raw(client, STDIN_FILENO, word + 2, name, ret_stream, error)
+                     : gad_stream_read_npy(client, STDIN_FILENO, name, ret_stream, error));
+}
+
 int ctl_open_source(struct gad_client *client, const char *spec, enum gad_masking masking,
                     struct gad_array **ret_array, struct gad_error *error)
 {
+    if (ctl_is_pipe(spec)) {
+        error_set(error, GAD_BAD_ARGUMENT, spec,
+                  "standard input comes once and in order, and this reads its sources in an order "
+                  "of its own: put it into a file first");
+        error_expected(error, "gpuarrayctl convert %.60s FILE.npy, then FILE.npy here", spec);
+        error_found(error, "%.60s", spec);
+        return GAD_BAD_ARGUMENT;
+    }
     const struct gad_open_options options = {.masking = masking};
     return (int)gad_array_open_as(client, spec, &options, ret_array, error);
 }

@@ -250,9 +250,13 @@ char *ctl_format_bytes(double n_bytes, char buffer[32])
 char *ctl_format_shape(int ndim, const int64_t *shape, char *buffer, size_t n_bytes)
 {
     size_t used = (size_t)snprintf(buffer, n_bytes, "(");
-    for (int i = 0; i < ndim && used < n_bytes; i++)
-        used += (size_t)snprintf(buffer + used, n_bytes - used, i ? ", %" PRId64 : "%" PRId64,
-                                 shape[i]);
+    for (int i = 0; i < ndim && used < n_bytes; i++) {
+        used += (size_t)snprintf(buffer + used, n_bytes - used, i ? ", " : "");
+        if (used < n_bytes && shape[i] == GAD_UNKNOWN_LENGTH)
+            used += (size_t)snprintf(buffer + used, n_bytes - used, "?");
+        else if (used < n_bytes)
+            used += (size_t)snprintf(buffer + used, n_bytes - used, "%" PRId64, shape[i]);
+    }
     if (used < n_bytes)
         snprintf(buffer + used, n_bytes - used, ndim == 1 ? ",)" : ")");
     return buffer;

@@ -1,6 +1,7 @@
 """Pipes: npy on standard input and standard output of gpuarrayctl run, and who leaves or waits."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -211,3 +212,27 @@ def test_what_is_wrong_with_elements_alone(daemon, folder):
     failed(run(daemon, "sum(a)", "a=x.raw:f4:?", folder=folder), "bad-shape", "through a pipe")
     assert run(daemon, "sum(a)", "a=-:f4:?", "-o", "-:npy").returncode == 2
     assert not os.listdir(folder)
+
+
+def test_what_comes_is_told(daemon, folder):
+    a = np.random.default_rng(3).normal(size=(5000, 3)).astype("f4")
+    a[7, 1] = np.nan
+    np.save(folder / "a.npy", a)
+    for verb in ("show", "info"):
+        want = json.loads(daemon.ctl(verb, "a.npy", "--json", cwd=folder).stdout)
+        for word, data, shape in (("-", npy(a), [5000, 3]), ("-:f4:?x3", a.tobytes(), [-1, 3])):
+            got = json.loads(run(daemon, word, "--json", data=data, verb=verb).stdout)
+            assert got["shape"] == (shape if verb == "info" else [5000, 3])
+            for name in ("min", "mean", "max", "nan", "dtype"):
+                assert got.get(name) == want.get(name), name
+    said = run(daemon, "-", data=npy(np.array([1e308, 1.5e308])), verb="show").stdout
+    assert b"mean 1.25e+308 " in said and b"no histogram: it takes a second pass" in said
+    for n, word in ((0, "-:i4:?"), (3, "-:i4:?"), (0, "-:f8:?")):
+        got = json.loads(run(daemon, word, "--json", data=bytes(4 * n), verb="show").stdout)
+        assert got["shape"] == [n] and got["max"] == (0 if n else "nan")
+    assert b"(?, 3)" in run(daemon, "-:u1:?x3", verb="info").stdout
+    failed(run(daemon, "-", data=npy(a)[:-1], verb="show"), "short-read")
+    for verb, *more in (("transpose",), ("take", "a.npy"), ("diff",), ("matmul", "a.npy")):
+        failed(run(daemon, "-", *more, "-o", "b.npy", data=npy(a), folder=folder, verb=verb), "bad-argument",
+               "expected: gpuarrayctl convert - FILE.npy, then FILE.npy here")
+    assert os.listdir(folder) == ["a.npy"]

@@ -71,6 +71,11 @@ static uint64_t count(const struct gad_array_info *info)
     return n;
 }
 
+static bool is_open(const struct gad_array_info *info)
+{
+    return info->ndim > 0 && info->shape[0] == GAD_UNKNOWN_LENGTH;
+}
+
 static struct json_object *array_json(const struct gad_array_info *info)
 {
     struct gad_plan_output what = {.dtype = info->dtype, .ndim = info->ndim};
@@ -80,9 +85,11 @@ static struct json_object *array_json(const struct gad_array_info *info)
     json_object_object_add(object, "format", json_object_new_string(info->format));
     json_object_object_add(object, "access", json_object_new_string(info->access));
     json_object_object_add(object, "swapped", json_object_new_boolean(info->is_swapped));
-    json_object_object_add(object, "elements", json_object_new_uint64(n));
-    json_object_object_add(object, "bytes",
-                           json_object_new_uint64(n * gad_dtype_size(info->dtype)));
+    if (!is_open(info)) {
+        json_object_object_add(object, "elements", json_object_new_uint64(n));
+        json_object_object_add(object, "bytes",
+                               json_object_new_uint64(n * gad_dtype_size(info->dtype)));
+    }
     if (info->n_files)
         json_object_object_add(object, "files", json_object_new_uint64(info->n_files));
     if (info->has_fill)
@@ -94,12 +101,13 @@ static void print_array(const struct gad_array_info *info)
 {
     char shape[256], size[32], fill[CTL_SCALAR_SIZE];
     uint64_t n = count(info);
-    printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\nsize    %s, %llu elements\n",
-           info->format, info->access, gad_dtype_name(info->dtype),
-           info->is_swapped ? ", byte-swapped" : "",
-           ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
-           ctl_format_bytes((double)(n * gad_dtype_size(info->dtype)), size),
-           (unsigned long long)n);
+    printf("format  %s\naccess  %s\ndtype   %s%s\nshape   %s\n", info->format, info->access,
+           gad_dtype_name(info->dtype), info->is_swapped ? ", byte-swapped" : "",
+           ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)));
+    if (!is_open(info))
+        printf("size    %s, %llu elements\n",
+               ctl_format_bytes((double)(n * gad_dtype_size(info->dtype)), size),
+               (unsigned long long)n);
     if (info->n_files)
         printf("files   %llu\n", (unsigned long long)info->n_files);
     if (info->has_fill)
@@ -114,7 +122,8 @@ static void describe(const struct info_file_options *options, const struct gad_a
         details.object = array_json(details.info);
     else
         print_array(details.info);
-    (void)gad_list(options->source, print_details, &details, NULL);
+    if (!ctl_is_pipe(options->source))
+        (void)gad_list(options->source, print_details, &details, NULL);
     if (details.object)
         ctl_put_json(details.object);
 }
@@ -227,8 +236,22 @@ static int print_name(void *userdata, const struct gad_listed *entry)
     return is_group ? GAD_LIST_PAST : GAD_LIST_ON;
 }
 
+/* What its header says: nothing behind it is read. */
+static int info_pipe(const struct info_file_options *options, struct gad_error *error)
+{
+    struct gad_stream *stream;
+    int r = ctl_open_pipe(NULL, options->source, &stream, error);
+    if (r)
+        return r;
+    describe(options, gad_stream_array(stream));
+    gad_stream_free(stream);
+    return 0;
+}
+
 int info_file(const struct info_file_options *options, struct gad_error *error)
 {
+    if (ctl_is_pipe(options->source) && !options->names_alone)
+        return info_pipe(options, error);
     struct gad_array *array;
     struct gad_error refused;
     if (options->names_alone)

@@ -35,7 +35,6 @@ int run_execute(struct run_options *o);
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress);
 
 /* run_pipes.c: "-". */
-bool run_is_pipe(const char *word);
 /* 0 or EXIT_USAGE, after the message was printed. */
 int run_check_pipes(const struct run_options *o);
 /* Before the other sources; the result needs all of them. */

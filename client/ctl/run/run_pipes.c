@@ -13,11 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool run_is_pipe(const char *word)
-{
-    return word && word[0] == '-' && (word[1] == '\0' || word[1] == ':');
-}
-
 static int check_standard_output(const struct run_options *o)
 {
     if (o->json || o->printing == CTL_PRINT_CSV)
@@ -35,11 +30,11 @@ int run_check_pipes(const struct run_options *o)
 {
     unsigned n_sources = 0, n_destinations = 0;
     for (unsigned i = 0; i < o->job.n_args; i++)
-        n_sources += run_is_pipe(o->job.sources[i]);
+        n_sources += ctl_is_pipe(o->job.sources[i]);
     for (unsigned i = 0; i < o->job.n_outputs; i++) {
         const char *word = o->job.outputs[i].to_path;
-        n_destinations += run_is_pipe(word);
-        if (run_is_pipe(word) && word[1] && strcmp(word, "-:raw") != 0)
+        n_destinations += ctl_is_pipe(word);
+        if (ctl_is_pipe(word) && word[1] && strcmp(word, "-:raw") != 0)
             return ctl_usage_report("gpuarrayctl run", o->json, "- or -:raw",
                                     "'%s' is no destination: standard output gets npy, or raw",
                                     word);
@@ -58,13 +53,9 @@ int run_check_pipes(const struct run_options *o)
 int run_open_input_pipe(struct run_options *o, struct gad_client *client)
 {
     for (unsigned i = 0; i < o->job.n_args; i++) {
-        if (!run_is_pipe(o->job.sources[i]))
+        if (!ctl_is_pipe(o->job.sources[i]))
             continue;
-        const char *word = o->job.sources[i], *name = "standard input";
-        int r =
-            (int)(word[1] ? gad_stream_read_raw(client, STDIN_FILENO, word + 2, name, &o->input,
-                                                &o->error)
-                          : gad_stream_read_npy(client, STDIN_FILENO, name, &o->input, &o->error));
+        int r = ctl_open_pipe(client, o->job.sources[i], &o->input, &o->error);
         if (r)
             return r;
         o->job.args[i].array = gad_stream_array(o->input);
@@ -99,7 +90,7 @@ int run_open_output_pipe(struct run_options *o, struct gad_client *client)
 {
     int r = 0;
     for (unsigned i = 0; i < o->job.n_outputs && !r; i++) {
-        if (!run_is_pipe(o->job.outputs[i].to_path))
+        if (!ctl_is_pipe(o->job.outputs[i].to_path))
             continue;
         bool is_raw = o->job.outputs[i].to_path[1] != '\0';
         o->job.outputs[i].to_path = NULL;

@@ -65,12 +65,12 @@ static int check_words(struct run_options *o)
     if (o->explain)
         r = error_set(&o->error, GAD_BAD_ARGUMENT, NULL, "submit explains nothing: use run");
     for (unsigned i = 0; i < o->job.n_args && !r; i++)
-        if (run_is_pipe(o->job.sources[i]))
+        if (ctl_is_pipe(o->job.sources[i]))
             r = error_set(&o->error, GAD_BAD_ARGUMENT, o->job.args[i].name,
                           "a job in the background has no pipe: use run");
     for (unsigned i = 0; i < o->job.n_outputs && !r; i++) {
         const struct gad_output *output = &o->job.outputs[i];
-        if (run_is_pipe(output->to_path))
+        if (ctl_is_pipe(output->to_path))
             r = error_set(&o->error, GAD_BAD_ARGUMENT, output->name,
                           "a job in the background has no pipe: use run");
         else if (!output->to_path)

@@ -158,13 +158,20 @@ enum gad_status gad_stream_new(struct gad_client *client, const struct gad_layou
                                bool is_output, const struct gad_stream_options *options,
                                struct gad_stream **ret_stream, struct gad_error *error)
 {
-    struct array described;
     if (!client || !ret_stream || !layout)
         return error_set(error, GAD_BAD_ARGUMENT,
                          !client       ? "client"
                          : !ret_stream ? "ret_stream"
                                        : "layout",
                          "is NULL");
+    return stream_new(client, layout, is_output, options, ret_stream, error);
+}
+
+enum gad_status stream_new(struct gad_client *client, const struct gad_layout *layout,
+                           bool is_output, const struct gad_stream_options *options,
+                           struct gad_stream **ret_stream, struct gad_error *error)
+{
+    struct array described;
     int r = describe(layout, &described, error);
     if (r == 0)
         r = make(client, &described, is_output, options, ret_stream);

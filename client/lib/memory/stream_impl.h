@@ -64,3 +64,7 @@ enum gad_status stream_wait(struct gad_stream *stream, int64_t deadline, struct 
 void stream_fail_stuck(struct gad_stream *stream);
 /* Begins anew with another feed. */
 void stream_forget_slots(struct gad_stream *stream);
+/* stream.c: gad_stream_new(), also without a client: no job reads it. */
+enum gad_status stream_new(struct gad_client *client, const struct gad_layout *layout,
+                           bool is_output, const struct gad_stream_options *options,
+                           struct gad_stream **ret_stream, struct gad_error *error);

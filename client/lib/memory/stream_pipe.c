@@ -227,7 +227,7 @@ static enum gad_status make(struct gad_client *client, const struct gad_layout *
 {
     const struct gad_stream_options options = {.in_other_thread = true};
     struct gad_stream *stream;
-    enum gad_status status = gad_stream_new(client, layout, is_output, &options, &stream, error);
+    enum gad_status status = stream_new(client, layout, is_output, &options, &stream, error);
     if (status)
         return status;
     stream->n_header_bytes = has_header ? 0 : NPY_DATA_OFFSET;
@@ -296,12 +296,8 @@ enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const cha
                                     struct gad_stream **ret_stream, struct gad_error *error)
 {
     struct npy_header header;
-    if (!client || !name || !ret_stream)
-        return error_set(error, GAD_BAD_ARGUMENT,
-                         !client ? "client"
-                         : !name ? "name"
-                                 : "ret_stream",
-                         "is NULL");
+    if (!name || !ret_stream)
+        return error_set(error, GAD_BAD_ARGUMENT, !name ? "name" : "ret_stream", "is NULL");
     int r = read_header(fd, name, &header, error);
     if (r == 0 && !is_in_c_order(&header)) {
         r = error_set(error, GAD_BAD_FORMAT, name,
@@ -326,10 +322,9 @@ enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const cha
 {
     struct spec spec = {.path = (char *)name};
     char rest[512];
-    if (!client || !form || !name || !ret_stream)
+    if (!form || !name || !ret_stream)
         return error_set(error, GAD_BAD_ARGUMENT,
-                         !client ? "client"
-                         : !form ? "form"
+                         !form   ? "form"
                          : !name ? "name"
                                  : "ret_stream",
                          "is NULL");
@@ -352,6 +347,8 @@ enum gad_status gad_stream_write_raw(struct gad_client *client, int fd, enum gad
                                      struct gad_error *error)
 {
     const struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
+    if (!client)
+        return error_set(error, GAD_BAD_ARGUMENT, "client", "is NULL");
     return make(client, &layout, true, false, fd, ret_stream, error);
 }
 
@@ -360,6 +357,8 @@ enum gad_status gad_stream_write_npy(struct gad_client *client, int fd, enum gad
                                      struct gad_error *error)
 {
     const struct gad_layout layout = {.dtype = dtype, .ndim = ndim, .shape = shape};
+    if (!client)
+        return error_set(error, GAD_BAD_ARGUMENT, "client", "is NULL");
     if (ndim > 0 && shape && shape[0] == GAD_UNKNOWN_LENGTH) {
         error_set(
             error, GAD_BAD_SHAPE, "shape",
