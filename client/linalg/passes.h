@@ -31,8 +31,9 @@ struct passes {
     int64_t started_ms;
     unsigned n_before; /* iterations that were done before the call, by a checkpoint */
 
-    char *prefix;  /* "m = t < -900; _x = where(m, 0, t); ", or "" */
-    bool is_float; /* else the prefix converts it */
+    char *prefix;   /* "m = t < -900; _x = where(m, 0, t); ", or "" */
+    bool is_turned; /* the data is what was given, with its axes reversed: for errors' indices */
+    bool is_float;  /* else the prefix converts it */
     unsigned n_args;
     struct gad_argument *args; /* the operand's; arrays are references */
     unsigned n_matrices;
@@ -73,6 +74,7 @@ struct pass_finite {
     const struct gad_argument *inputs; /* of `expr` */
     int ndim;
     const int64_t *shape; /* of `expr` */
+    bool is_turned;       /* what was given has the axes reversed */
 };
 /* Once a result was not finite: bad-argument, which names the first such element, or says that sums
  * of squares are beyond float64. */

@@ -19,7 +19,8 @@ static int refuse(const struct pass_finite *what, int64_t at, const char *kind,
         index[i] = at % what->shape[i];
     for (int i = 0; i < what->ndim; i++) {
         size_t n = strlen(text);
-        snprintf(text + n, sizeof(text) - n, "%s%lld", i ? ", " : "", (long long)index[i]);
+        snprintf(text + n, sizeof(text) - n, "%s%lld", i ? ", " : "",
+                 (long long)index[what->is_turned ? what->ndim - 1 - i : i]);
     }
     error_set(error, GAD_BAD_ARGUMENT, what->argument, "%s: element [%s] is %s: nothing fits it",
               what->argument, text, kind);
@@ -73,7 +74,8 @@ int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
 
 int passes_refuse_not_finite(struct passes *p, const char *argument, struct gad_error *error)
 {
-    const struct pass_finite what = {.argument = argument, .ndim = p->ndim, .shape = p->shape};
+    const struct pass_finite what = {
+        .argument = argument, .ndim = p->ndim, .shape = p->shape, .is_turned = p->is_turned};
     int r = passes_find_not_finite(p, &what, error);
     if (r)
         return r;

@@ -23,8 +23,12 @@ int slabs_check_shape(const struct passes *p, struct gad_error *error)
         return GAD_BAD_SHAPE;
     }
     for (int i = 0; i < p->ndim; i++)
-        if (p->shape[i] == 0)
-            return error_set(error, GAD_BAD_SHAPE, "tensor", "axis %d has no elements", i);
+        if (p->shape[i] == 0) {
+            error_set(error, GAD_BAD_SHAPE, "tensor", "axis %d has no elements", i);
+            error_expected(error, "1 or more along each axis");
+            error_found(error, "0");
+            return GAD_BAD_SHAPE;
+        }
     return 0;
 }
 

@@ -47,9 +47,12 @@ static int check_fit(const struct passes *p, const struct gad_factors *factors,
                      struct gad_error *error)
 {
     int r = factors_check(factors, error);
-    if (r == 0 && factors->ndim != p->ndim)
+    if (r == 0 && factors->ndim != p->ndim) {
         r = error_set(error, GAD_BAD_SHAPE, "factors", "%d factors for a tensor of %d axes",
                       factors->ndim, p->ndim);
+        error_expected(error, "%d", p->ndim);
+        error_found(error, "%d", factors->ndim);
+    }
     for (int i = 0; i < p->ndim && r == 0; i++) {
         int64_t n = factors->factors[i].shape[0];
         if (n == p->shape[i])
@@ -153,6 +156,14 @@ static int read_right_side(struct given *g, int mode, struct gad_dense *dense,
     return r;
 }
 
+static bool is_finite(const struct gad_dense *dense)
+{
+    for (int64_t i = 0; i < dense->shape[0] * dense->shape[1]; i++)
+        if (!isfinite(dense->data[i]))
+            return false;
+    return true;
+}
+
 enum gad_status gad_mttkrp(struct gad_client *client, const struct gad_operand *tensor,
                            const struct gad_factors *factors, int mode,
                            const struct gad_linalg_run *run, struct gad_dense *ret_dense,
@@ -167,9 +178,12 @@ enum gad_status gad_mttkrp(struct gad_client *client, const struct gad_operand *
     if (r == 0 && (mode < -g.passes.ndim || mode >= g.passes.ndim)) {
         r = error_set(error, GAD_BAD_SHAPE, "mode", "the tensor has no axis %d", mode);
         error_expected(error, "%d to %d", -g.passes.ndim, g.passes.ndim - 1);
+        error_found(error, "%d", mode);
     }
     if (r == 0)
         r = read_right_side(&g, mode < 0 ? mode + g.passes.ndim : mode, &dense, error);
+    if (r == 0 && !is_finite(&dense))
+        r = passes_refuse_not_finite(&g.passes, "tensor", error);
     given_deinit(&g);
     if (r)
         gad_dense_deinit(&dense);

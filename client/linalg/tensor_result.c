@@ -6,6 +6,7 @@
 #include "client/linalg/dense_files.h"
 #include "proto/util.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,6 +99,25 @@ static int load_factors(const char *path, struct gad_factors *factors, struct ga
     return r == GAD_NOT_FOUND && factors->ndim > 0 ? 0 : r;
 }
 
+/* NaN in a factor would be lost in sums. */
+static int check_finite(const struct gad_dense *dense, const char *argument,
+                        struct gad_error *error)
+{
+    int64_t n = 1;
+    for (int i = 0; i < dense->ndim; i++)
+        n *= dense->shape[i];
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(dense->data[i]))
+            continue;
+        error_set(error, GAD_BAD_ARGUMENT, argument, "%s: its element %lld in C order is %g",
+                  argument, (long long)i, dense->data[i]);
+        error_expected(error, "finite numbers");
+        error_found(error, "%g", dense->data[i]);
+        return GAD_BAD_ARGUMENT;
+    }
+    return 0;
+}
+
 int factors_check(const struct gad_factors *factors, struct gad_error *error)
 {
     if (factors->ndim < 1 || factors->ndim > GAD_MAX_FACTORS)
@@ -110,6 +130,11 @@ int factors_check(const struct gad_factors *factors, struct gad_error *error)
     for (int i = 0; i < factors->ndim; i++) {
         const struct gad_dense *factor = &factors->factors[i];
         int64_t rank = factors->core.shape[factors->is_tucker ? i : 0];
+        char name[32];
+        snprintf(name, sizeof(name), "factor_%d", i);
+        int r = check_finite(factor, name, error);
+        if (r)
+            return r;
         if (factor->ndim == 2 && factor->shape[1] == rank)
             continue;
         error_set(error, GAD_BAD_SHAPE, "factors", "factor %d does not fit the %s", i,
@@ -119,7 +144,7 @@ int factors_check(const struct gad_factors *factors, struct gad_error *error)
                     factor->ndim > 0 ? (long long)factor->shape[factor->ndim - 1] : 0);
         return GAD_BAD_SHAPE;
     }
-    return 0;
+    return check_finite(&factors->core, factors->is_tucker ? "core" : "weights", error);
 }
 
 enum gad_status gad_factors_load(const char *path, struct gad_factors *ret_factors,

@@ -91,7 +91,9 @@ static int turn(struct svd *s, struct gad_client *client, struct gad_error *erro
         return r;
     s->is_turned = true;
     passes_deinit(&s->passes);
-    return matrix_init(&s->passes, "x", client, &s->turned, &s->options.run, error);
+    r = matrix_init(&s->passes, "x", client, &s->turned, &s->options.run, error);
+    s->passes.is_turned = true;
+    return r;
 }
 
 static int svd_init(struct svd *s, struct gad_client *client, const struct gad_operand *operand,

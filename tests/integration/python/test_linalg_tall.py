@@ -180,6 +180,8 @@ def test_what_is_refused_says_why(la, gd):
         with pytest.raises(gd.BadArgument) as caught:
             call()
         assert "[217, 2]" in caught.value.found or "[0, 0]" in caught.value.found
+    with pytest.raises(gd.BadArgument, match=r"\[0, 1100\] is nan"):
+        la.pca(np.where(np.arange(1200) == 1100, np.nan, normal(2, 1200)))
     for error, call in (
             (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.svd(np.ones((1030, 1024)))), (gd.BadRank, lambda: la.pca(a, 0)),
             (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),

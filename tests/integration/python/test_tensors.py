@@ -261,6 +261,11 @@ def test_what_cannot_be_decomposed_says_why(gd):
             gd.tensor.cp(wrong, 1)
     with pytest.raises(gd.errors.BadShape, match="factor 1"):
         gd.tensor.relative_error(x, (None, [np.ones((6, 2)), np.ones((19, 2)), np.ones((5, 2))]))
+    holed = [np.ones((6, 2)), np.full((20, 2), np.nan), np.ones((5, 2))]
+    for call in (lambda: gd.tensor.relative_error(x, (None, holed)),
+                 lambda: gd.tensor.mttkrp(x, (None, holed), 0), lambda: gd.tensor.reconstruct((None, holed))):
+        with pytest.raises(gd.errors.BadArgument, match="factor_1: its element 0"):
+            call()
     with pytest.raises(gd.errors.BadArgument):
         gd.tensor.cp(x, 2, init="best")
     with pytest.raises(ZeroDivisionError):
