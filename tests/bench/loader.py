@@ -1,7 +1,7 @@
 """Shuffled batches of a npy file in the page cache: DataLoader beside NumPy's fancy indexing of a memmap on
 1 to 4 threads, PyTorch's DataLoader where it is installed, and the limit: the same bytes copied in order.
 
-loader.py FOLDER [N_ROWS [N_COLUMNS [BATCH [ROUNDS]]]], with a daemon. Then next() on a batch that is ready.
+loader.py FOLDER [N_ROWS [N_COLUMNS [BATCH [ROUNDS [MEMORY]]]]], with a daemon. Then next() on a batch that is ready.
 """
 
 import concurrent.futures
@@ -31,13 +31,14 @@ def timed(work):
 
 def main():
     folder, *given = sys.argv[1:]
-    n_rows, n_columns, size, rounds = map(int, given + ["200000", "1000", "256", "5"][len(given):])
+    n_rows, n_columns, size, rounds, memory = given + ["200000", "1000", "256", "5", "64M"][len(given):]
+    n_rows, n_columns, size, rounds = map(int, (n_rows, n_columns, size, rounds))
     path = str(pathlib.Path(folder) / "rows.npy")
     make(path, n_rows, n_columns)
     x = np.load(path, mmap_mode="r")
     order = np.random.default_rng(SEED).permutation(n_rows)
     loader = gd.DataLoader(gd.Dataset(x=path), size, shuffle=True, seed=SEED, drop_last=True,
-                           memory="64M", prefetch=4)
+                           memory=memory, prefetch=4)
     n_batches = n_rows // size
 
     def fancy(n_threads):

@@ -1,11 +1,15 @@
-"""What datasets cost those who train, in turns with what else there is, all in the page cache.
+"""What datasets cost those who train, in turns with what else there is, all in the page cache. PyTorch and torchdata are
+used where they are installed.
 
 trainers.py FOLDER [SECTION...], with a daemon. Sections, each by itself; all of them take some minutes:
 
-    npz      10,000 archives of 64 KB, batches of 64, beside np.load of each
-    packed   HDF5, shuffle + gzip-4: an exact shuffle in four windows beside one decode in order
+    npz      10,000 archives of 64 KB, batches of 64, beside np.load of each, by itself and by the two
+             workers of PyTorch's DataLoader
+    packed   HDF5, shuffle + gzip-4: an exact shuffle in four windows beside one decode in order, and h5py
+             and zarr by rows
     four     four trainers with four seeds on that file beside one
-    resume   an epoch broken off and resumed by 1, 2 and 8 ranks from npy, HDF5 and Zarr
+    resume   an epoch broken off and resumed by 1, 2 and 8 ranks from npy, HDF5 and Zarr, beside torchdata's
+             StatefulDataLoader
     many     a million batches: the memory of the process
     killed   a thousand trainers, each killed in the middle of an epoch: shared memory and processes
 """
@@ -24,6 +28,15 @@ import h5py
 import numpy as np
 
 import gpuarrayd as gd
+
+try:
+    import torch
+except ImportError:
+    torch = None
+try:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+except ImportError:
+    StatefulDataLoader = None
 
 FOLDER = pathlib.Path(sys.argv[1])
 WIDTH, CHUNK = 1000, 250
@@ -71,6 +84,19 @@ def in_windows(path, n, seed=7, windows=4):
     return gd.DataLoader(gd.Dataset(x=f"{path}:/x"), 256, shuffle=True, seed=seed, plan="scan", memory=memory)
 
 
+class Archives:
+    """As a training program has them."""
+
+    def __init__(self, paths):
+        self.paths = [str(path) for path in paths]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        return np.load(self.paths[i])["x"][0]
+
+
 def npz():
     n, folder = max(int(10_000 * SCALE), 64), FOLDER / "npz"
     folder.mkdir(exist_ok=True)
@@ -95,11 +121,30 @@ def npz():
         for i in range(0, n, 64):
             np.concatenate([np.load(paths[k])["x"] for k in order[i:i + 64]])
 
-    taken = medians(3, ours=ours, peer=peer)
-    print(f"npz: {n} archives of {paths[0].stat().st_size} bytes, batches of 64: {taken['ours']:.2f} s, np.load of each "
-          f"{taken['peer']:.2f} s: {taken['peer'] / taken['ours']:.2f} times as long; at most {most} descriptors; opened in "
-          f"{opened:.2f} s")
+    sides = {"ours": ours, "np.load of each": peer}
+    if torch:
+        workers = torch.utils.data.DataLoader(Archives(paths), 64, shuffle=True, num_workers=2)
+        sides["PyTorch's DataLoader with 2 workers"] = lambda: drain(workers)
+    taken = medians(3, **sides)
+    print(f"npz: {n} archives of {paths[0].stat().st_size} bytes, batches of 64: {taken['ours']:.2f} s; "
+          + "; ".join(f"{name} {seconds:.2f} s: {seconds / taken['ours']:.2f} times as long"
+                      for name, seconds in taken.items() if name != "ours")
+          + f"; at most {most} descriptors; opened in {opened:.2f} s")
     shutil.rmtree(folder)
+
+
+def by_rows(path, n):
+    """Seconds for all rows in a random order, from a hundred of them."""
+    import zarr
+    store, rows = str(FOLDER / "packed.zarr"), np.random.default_rng(7).permutation(n)[:100]
+    with h5py.File(path) as file:
+        zarr.create_array(store, data=file["x"][:min(n, 50_000)], chunks=(CHUNK, WIDTH), overwrite=True)
+        found = {"h5py": timed(lambda: [file["x"][i] for i in rows]) / len(rows) * n}
+    array = zarr.open_array(store, mode="r")
+    rows %= array.shape[0]
+    found["zarr"] = timed(lambda: [array[i] for i in rows]) / len(rows) * n
+    shutil.rmtree(store)
+    return found
 
 
 def packed():
@@ -110,6 +155,8 @@ def packed():
     taken = medians(3, once=lambda: drain(once), shuffled=lambda: drain(shuffled))
     print(f"packed: {n * WIDTH * 4 >> 20} MiB in four windows {taken['shuffled']:.2f} s, decoded once in order "
           f"{taken['once']:.2f} s: {taken['shuffled'] / taken['once']:.2f} times")
+    for name, seconds in by_rows(path, n).items():
+        print(f"packed: {name} by rows {seconds:.0f} s: {seconds / taken['shuffled']:.0f} times as long")
 
 
 TRAINER = """
@@ -171,7 +218,8 @@ def resume():
     for batch in new("npy"):
         whole.update(batch["x"])
     digest, at, state = hashlib.blake2b(), 0, None
-    for name, world, n_batches in (("npy", 1, 20), ("hdf5", 2, 30), ("zarr", 8, None)):
+    all_batches = -(-len(x) // how["batch_size"])
+    for name, world, n_batches in (("npy", 1, all_batches // 4), ("hdf5", 2, all_batches // 3), ("zarr", 8, None)):
         loaders = [new(name, rank, world) for rank in range(world)]
         began = time.perf_counter()
         for loader in loaders:
@@ -193,6 +241,40 @@ def resume():
               f"{len(str(state))} bytes")
     assert digest.hexdigest() == whole.hexdigest(), "other bytes than without a break"
     print(f"resume: {at} batches are the bytes of one process that was never interrupted")
+    if StatefulDataLoader:
+        resume_peer(all_batches // 2)
+
+
+class Rows:
+    """A file's rows, as a training program has them."""
+
+    def __init__(self, path):
+        self.x = np.load(path, mmap_mode="r")
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, i):
+        return self.x[i].copy()
+
+
+def resume_peer(n_batches):
+    def new():
+        return StatefulDataLoader(Rows(FOLDER / "r.npy"), 256, shuffle=True, num_workers=2)
+
+    loader = new()
+    iterator = iter(loader)
+    for _ in range(n_batches):
+        next(iterator)
+    state, expected = loader.state_dict(), next(iterator)
+    del iterator
+    began = time.perf_counter()
+    loader = new()
+    loader.load_state_dict(state)
+    same = bool((next(iter(loader)) == expected).all())
+    print(f"resume: StatefulDataLoader, 2 workers, on the npy file: first batch after "
+          f"{(time.perf_counter() - began) * 1e3:.1f} ms, which is {'the same' if same else 'another one'}; the state has "
+          f"{len(str(state))} bytes")
 
 
 def many():

@@ -443,9 +443,19 @@ def test_tensors_of_pytorch(gd, data):
     assert made["x"].data_ptr() == batch["x"].ctypes.data
 
 
-def test_arrays_of_jax(gd, data):
-    pytest.importorskip("jax")
+def test_arrays_of_jax(gd, data, monkeypatch):
+    jax = pytest.importorskip("jax")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     batch = gd.DataLoader(gd.Dataset(x="x.npy"), 10)[0]
     made = batch.to_jax()["x"]
     assert made.unsafe_buffer_pointer() == batch["x"].ctypes.data
     assert np.array_equal(np.asarray(made), X[:10])
+    np.save("i.npy", Y - 2**31)
+    batch = gd.DataLoader(gd.Dataset(y="y.npy", i="i.npy"), 10)[0]
+    with pytest.raises(gd.errors.BadDtype, match="i: JAX makes int32 of int64"):
+        batch["i"][3] -= 2**32
+        batch.to_jax()
+    batch["i"][3] = 0
+    assert np.array_equal(np.asarray(batch.to_jax()["i"]), batch["i"])
+    jax.config.update("jax_enable_x64", True)
+    assert batch.to_jax()["y"].unsafe_buffer_pointer() == batch["y"].ctypes.data

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import errors
+
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -52,9 +54,32 @@ class Batch(Mapping[str, Array]):
 
     def to_jax(self) -> dict[str, Any]:
         """The parts as arrays of JAX, on the CPU over the same memory without a copy. JAX takes it
-        for granted that nobody writes there."""
+        for granted that nobody writes there.
+
+        It has no elements of 64 bits unless its option jax_enable_x64 says so: without it such a
+        part comes as a copy of 32 bits, as jax.numpy makes it, if its integers are the same there.
+
+        Raises
+        ------
+        BadDtype
+            An integer has no room in 32 bits.
+        """
         dlpack = importlib.import_module("jax.dlpack")
-        return {name: dlpack.from_dlpack(one) for name, one in self._arrays.items()}
+        made = {name: dlpack.from_dlpack(one) for name, one in self._arrays.items()}
+        for name, one in self._arrays.items():
+            _check_narrowed(name, one, np.dtype(made[name].dtype))
+        return made
+
+
+def _check_narrowed(name: str, array: Array, dtype: np.dtype[Any]) -> None:
+    if dtype == array.dtype or dtype.kind not in "iu" or array.size == 0:
+        return
+    low, high = int(array.min()), int(array.max())
+    if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
+        raise errors.BadDtype(
+            f"{name}: JAX makes {dtype} of {array.dtype}, which has no room for {low} to {high}",
+            argument=name, expected='jax.config.update("jax_enable_x64", True)',
+            found="arrays of 32 bits")
 
 
 def batch_of(names: tuple[str, ...], made: tuple[int, bytes, tuple[Any, ...]]) -> Batch:
