@@ -10,8 +10,10 @@
  *
  * Of matrices with at most GAD_SVD_MOST columns one read has the R of a QR decomposition, which is
  * all that singular values and least squares need to know of the rows, without squares: as close to
- * exact as LAPACK's in float64. Of others the largest k are found by reads that each improve a
- * block of directions, x.T @ (x @ w): a block Krylov method (Musco and Musco, 2015).
+ * exact as LAPACK's in float64. Covariances and components are of sums of products of differences
+ * from the mean in one read, which is faster; where a component's variance is below 1e-5 of the
+ * largest (of float32 1e-9), R is read too. Of others the largest k are found by reads that each
+ * improve a block of directions, x.T @ (x @ w): a block Krylov method (Musco and Musco, 2015).
  */
 #pragma once
 

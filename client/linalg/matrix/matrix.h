@@ -50,8 +50,9 @@ int matrix_triangle(struct passes *p, const char *argument, struct gad_array *ce
                     struct gad_error *error) GAD_MUST_CHECK;
 
 /* matrix_cov.c. The mean, of columns, and a factor F: F.T @ F are the sums of products about it.
- * operand: of the passes; an array tells its first rows' mean. */
-int matrix_spread(struct passes *p, const struct gad_operand *operand, double *ret_mean,
+ * operand: of the passes; an array tells its first rows' mean. k: of F's singular values the k-th
+ * and those before it are as close to exact as R's. */
+int matrix_spread(struct passes *p, const struct gad_operand *operand, int64_t k, double *ret_mean,
                   double *ret_factor, struct gad_error *error) GAD_MUST_CHECK;
 
 /* matrix_directions.c. */

@@ -1,10 +1,14 @@
 /* How columns vary together, and R.
  *
- * One read gives the R of differences from a guess of the mean, with a column of ones behind them:
- * that column says what the mean of all rows is, and taking it out of R leaves a factor whose
- * square are the sums of products about the mean. So data far from zero lose nothing, and nothing
- * is squared before the end. The guess is the first rows' mean, of an expression zero; where it was
- * so far off that digits are lost, the read is made again with what it has found.
+ * One read gives the sums of products of differences from a guess of the mean, and the sums of the
+ * differences, which say what the mean is: S - n d d.T are the sums of products about it. The guess
+ * is the first rows' mean, of an expression zero; where it was so far off that digits are lost, the
+ * read is made again with what it has found. So data far from zero lose nothing.
+ *
+ * A factor of these sums has lost what is below the square root of the precision. Where such a
+ * small value is wanted, or the pool has no room for the sums, R is read: of the differences, with
+ * a column of ones behind them, which says what the mean of all rows is; taking it out of R leaves
+ * the factor, and nothing is squared before the end.
  */
 #include "client/lib/connection/client.h"
 #include "client/linalg/dense.h"
@@ -17,6 +21,10 @@
 
 #define FIRST_ROWS 4096
 #define LEAST_LEFT 1e-6 /* of squares about the guess, else it is made again */
+#define ROUNDED    1e-14
+/* Of the largest eigenvalue: what values of sums of products must be above. */
+#define LEAST_OF_FLOAT64 1e-5
+#define LEAST_OF_FLOAT32 1e-9
 
 /* The mean of the first rows, with what is not finite as 0. */
 static int guess(struct passes *p, struct gad_array *array, struct gad_array *centre,
@@ -77,43 +85,141 @@ static void make_factor(int64_t n, int64_t n_rows, double part, const double *r,
             ret_factor[i * n + j] = r[i * (n + 1) + j] - factor * r[i * (n + 1) + n] * sums[j];
 }
 
-static int spread(struct passes *p, struct gad_array *ones, struct gad_array *centre, double *r_of,
-                  double *sums, double *ret_factor, struct gad_error *error)
+/* The factor by R; centre: a guess, the mean then. */
+static int spread_by_triangle(struct passes *p, struct gad_array *centre, double *ret_factor,
+                              struct gad_error *error)
 {
+    int64_t n = p->shape[1];
+    _cleanup_free_ double *r_of = matrix_new(n + 1, n + 1, error), *sums = matrix_new(n, 1, error);
+    struct gad_array *ones = NULL;
+    double part = 1;
+    int r = r_of && sums ? make_ones(p, &ones, error) : GAD_NO_MEMORY;
     const struct matrix_column column = {.parts = "", .expr = "_o"};
     const struct gad_argument input = {.name = "_o", .array = ones};
-    int64_t n = p->shape[1];
-    double part = 1;
-    for (int i = 0; i < 2 && !(1 - part > LEAST_LEFT); i++) {
+    for (int i = 0; r == 0 && i < 2 && !(1 - part > LEAST_LEFT); i++) {
         bool is_finite;
-        int r = matrix_triangles(p, centre, 1, &column, 1, &input, &r_of, &is_finite, error);
+        double *to = r_of;
+        r = matrix_triangles(p, centre, 1, &column, 1, &input, &to, &is_finite, error);
         if (r == 0 && !is_finite)
             r = passes_refuse_not_finite(p, "x", error);
         if (r || p->only_plans)
-            return r;
+            break;
         part = take_mean(n, p->shape[0], r_of, gad_array_data(centre));
     }
-    make_factor(n, p->shape[0], part, r_of, sums, ret_factor);
-    return 0;
+    gad_array_release(ones);
+    if (r == 0 && !p->only_plans)
+        make_factor(n, p->shape[0], part, r_of, sums, ret_factor);
+    return r;
 }
 
-int matrix_spread(struct passes *p, const struct gad_operand *operand, double *ret_mean,
+/* Products --------------------------------------------------------------------------------------
+ */
+
+struct products {
+    struct gad_array *centre, *sums, *products; /* in shared memory */
+};
+
+static int read_products(struct passes *p, const struct products *s, struct gad_error *error)
+{
+    const struct gad_argument input = {.name = "_m", .array = s->centre};
+    const struct gad_output outputs[] = {
+        {.expr = "tensordot(float64(_x) - _m, float64(_x) - _m, (0, 0))", .to = s->products},
+        {.expr = "sum(float64(_x) - _m, axis=0)", .to = s->sums}};
+    const struct pass pass = {.n_inputs = 1, .inputs = &input, .n_outputs = 2, .outputs = outputs};
+    return passes_run(p, &pass, error);
+}
+
+/* The mean is taken out, and into the guess; whether so much was left that it counts. */
+static bool take_out(struct passes *p, const struct products *s)
+{
+    double *centre = gad_array_data(s->centre), *products = gad_array_data(s->products);
+    const double *sums = gad_array_data(s->sums);
+    int64_t n = p->shape[1];
+    double n_rows = (double)p->shape[0];
+    bool is_precise = true;
+    for (int64_t i = 0; i < n; i++) {
+        double squares = products[i * n + i], own = sums[i] * sums[i] / n_rows;
+        double rounded = ROUNDED * centre[i]; /* what a constant differs by */
+        is_precise &= squares - own > LEAST_LEFT * squares || squares <= rounded * rounded * n_rows;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++)
+            products[i * n + j] -= sums[i] * sums[j] / n_rows;
+        products[i * n + i] = max_f64(products[i * n + i], 0);
+    }
+    for (int64_t i = 0; i < n; i++)
+        centre[i] += sums[i] / n_rows;
+    return is_precise;
+}
+
+static bool are_finite(struct gad_array *array, int64_t n)
+{
+    const double *elements = gad_array_data(array);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(elements[i]))
+            return false;
+    return true;
+}
+
+/* operand: of the passes; an array tells its first rows' mean. */
+static int find_products(struct passes *p, const struct gad_operand *operand, struct products *ret,
+                         struct gad_error *error)
+{
+    int64_t n = p->shape[1];
+    const int64_t shape[] = {n, n};
+    int r = matrix_share(p, 1, &n, NULL, &ret->centre, error);
+    if (r == 0)
+        r = passes_new_matrix(p, 1, &n, &ret->sums, error);
+    if (r == 0)
+        r = passes_new_matrix(p, 2, shape, &ret->products, error);
+    if (r == 0 && !operand->expr)
+        r = guess(p, operand->array, ret->centre, error);
+    bool is_precise = false;
+    for (int i = 0; r == 0 && i < 2 && !is_precise; i++) {
+        r = read_products(p, ret, error);
+        if (r || p->only_plans)
+            return r;
+        if (!are_finite(ret->products, n * n))
+            return passes_refuse_not_finite(p, "x", error);
+        is_precise = take_out(p, ret);
+    }
+    return r;
+}
+
+/* Of symmetric sums: rows of F are eigenvectors times the roots of their values. Whether the k-th
+ * value has its digits. */
+static int make_root(const struct passes *p, int64_t k, double *sums, double *ret_factor,
+                     bool *ret_is_precise, struct gad_error *error)
+{
+    int64_t n = p->shape[1];
+    _cleanup_free_ double *values = matrix_new(n, 1, error);
+    if (!values)
+        return GAD_NO_MEMORY;
+    int r = dense_eigh(n, sums, values, error);
+    double least = p->dtype == GAD_FLOAT32 ? LEAST_OF_FLOAT32 : LEAST_OF_FLOAT64;
+    *ret_is_precise = values[k - 1] > least * values[0] || values[0] <= 0;
+    for (int64_t i = 0; r == 0 && i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            ret_factor[i * n + j] = sqrt(max_f64(values[i], 0)) * sums[i * n + j];
+    return r;
+}
+
+int matrix_spread(struct passes *p, const struct gad_operand *operand, int64_t k, double *ret_mean,
                   double *ret_factor, struct gad_error *error)
 {
-    struct gad_array *centre, *ones = NULL;
-    int64_t n = p->shape[1];
-    int r = matrix_share(p, 1, &n, NULL, &centre, error);
-    if (r == 0 && !operand->expr)
-        r = guess(p, operand->array, centre, error);
+    struct products s = {NULL};
+    bool is_precise = false;
+    int r = find_products(p, operand, &s, error);
+    if (r == 0 && p->only_plans)
+        return 0;
+    bool has_products = r != GAD_TOO_LARGE_FOR_POOL;
+    if (has_products && r == 0)
+        r = make_root(p, k, gad_array_data(s.products), ret_factor, &is_precise, error);
+    if (has_products && r)
+        return r;
+    r = is_precise ? 0 : spread_by_triangle(p, s.centre, ret_factor, error);
     if (r == 0)
-        r = make_ones(p, &ones, error);
-    _cleanup_free_ double *r_of = matrix_new(n + 1, n + 1, error);
-    _cleanup_free_ double *sums = matrix_new(n, 1, error);
-    if (r == 0)
-        r = r_of && sums ? spread(p, ones, centre, r_of, sums, ret_factor, error) : GAD_NO_MEMORY;
-    gad_array_release(ones);
-    if (r == 0)
-        memcpy(ret_mean, gad_array_data(centre), sizeof(*ret_mean) * (size_t)n);
+        memcpy(ret_mean, gad_array_data(s.centre), sizeof(*ret_mean) * (size_t)p->shape[1]);
     return r;
 }
 
@@ -148,22 +254,40 @@ enum gad_status gad_qr_r(struct gad_client *client, const struct gad_operand *x,
     return client_status(r, error);
 }
 
+static int multiply_factor(struct passes *p, struct gad_array *centre, double *ret_products,
+                           struct gad_error *error)
+{
+    int64_t n = p->shape[1];
+    const struct dense_product square = {.transpose_a = true, .m = n, .n = n, .k = n, .alpha = 1};
+    _cleanup_free_ double *factor = matrix_new(n, n, error);
+    int r = factor ? spread_by_triangle(p, centre, factor, error) : GAD_NO_MEMORY;
+    return r || p->only_plans ? r : dense_multiply(&square, factor, factor, ret_products, error);
+}
+
 static int make_products(struct passes *p, const struct gad_operand *x, struct gad_dense *products,
                          struct gad_dense *mean, struct gad_error *error)
 {
     int64_t n = p->shape[1];
     const int64_t shape[] = {n, n};
-    const struct dense_product square = {.transpose_a = true, .m = n, .n = n, .k = n, .alpha = 1};
-    _cleanup_free_ double *factor = matrix_new(n, n, error);
-    int r = factor ? dense_init(products, "products", 2, shape, error) : GAD_NO_MEMORY;
+    struct products s = {NULL};
+    int r = dense_init(products, "products", 2, shape, error);
     if (r == 0)
         r = dense_init(mean, "mean", 1, &n, error);
-    if (r == 0)
-        r = matrix_spread(p, x, mean->data, factor, error);
-    if (r == 0)
-        matrix_tell_plan(p, &p->reads, 0, &nothing, &nothing, p->planned_s,
-                         "by a QR decomposition of differences from a guess of the mean");
-    return r || p->only_plans ? r : dense_multiply(&square, factor, factor, products->data, error);
+    if (r)
+        return r;
+    r = find_products(p, x, &s, error);
+    bool is_too_large = r == GAD_TOO_LARGE_FOR_POOL;
+    if (is_too_large)
+        r = multiply_factor(p, s.centre, products->data, error);
+    if (r)
+        return r;
+    matrix_tell_plan(p, &p->reads, 0, &nothing, &nothing, p->planned_s,
+                     is_too_large ? "by a QR decomposition of differences from a guess of the mean"
+                                  : "by products of differences from a guess of the mean");
+    if (!is_too_large)
+        memcpy(products->data, gad_array_data(s.products), sizeof(double) * (size_t)(n * n));
+    memcpy(mean->data, gad_array_data(s.centre), sizeof(double) * (size_t)n);
+    return 0;
 }
 
 enum gad_status gad_cov(struct gad_client *client, const struct gad_operand *x,

@@ -6,7 +6,8 @@
  *     vectors with       x @ Vh.T / s, by one job into their destination           one more
  *     a row for each row
  *
- * Components are of the matrix less its columns' mean: see matrix_cov.c for few columns; of others
+ * Components are of the matrix less its columns' mean: see matrix_cov.c for few columns, where they
+ * are mostly those of sums of products; of others
  * the mean is read first, and taken out on the way in each read.
  */
 #include "client/clock.h"
@@ -158,7 +159,7 @@ static int read_factor(struct svd *s, double *factor, struct gad_error *error)
         return matrix_triangle(p, "x", NULL, factor, error);
     int r = dense_init(&s->result.mean, "mean", 1, &s->n_columns, error);
     if (r == 0 && !s->is_turned)
-        return matrix_spread(p, s->operand, s->result.mean.data, factor, error);
+        return matrix_spread(p, s->operand, s->options.k, s->result.mean.data, factor, error);
     if (r == 0)
         r = read_mean(s, error);
     if (r == 0)
@@ -431,7 +432,10 @@ static void tell_plan(const struct svd *s, const struct gad_reads *before_finish
     struct gad_reads finish = passes_since(p, before_finish), start = *before_finish;
     char method[96];
     if (!s->is_by_directions) {
-        snprintf(method, sizeof(method), "by a QR decomposition%s",
+        snprintf(method, sizeof(method), "by %s%s",
+                 s->kind == PCA && !s->is_turned
+                     ? "products of differences from a guess of the mean"
+                     : "a QR decomposition",
                  s->is_turned ? " of the matrix turned" : "");
         matrix_tell_plan(p, &start, 0, &nothing, &finish, p->planned_s, method);
         return;

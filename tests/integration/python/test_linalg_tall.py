@@ -92,6 +92,9 @@ def test_data_far_from_zero_vary_as_those_near_it(la, gd):
         close(got.mean, m.mean(axis=0), 1e-9 if not far else 1e-14)
     first = np.concatenate([np.zeros((5000, 2)), normal(5000, 2) + 1e8])
     close(gd.cov(first, rowvar=False), np.cov(first, rowvar=False), 1e-10)
+    small = normal(6000, 3) * [1, 1, 1e-7] + 5
+    about = small - small.mean(axis=0)
+    close(la.pca(small, 3).singular_values / np.linalg.svd(about, compute_uv=False), np.ones(3), 1e-6)
     b = normal(300, 3).astype("f4")
     close(gd.cov(b.T), np.cov(b.T.astype("f8")))
     close(gd.cov(b[:, 0], bias=True), np.cov(b[:, 0].astype("f8"), bias=True))

@@ -1,9 +1,11 @@
 """Singular values and vectors, and principal components, of matrices of any size: svd, pca, eigh.
 
 With at most 1023 columns, or arrays with as few rows, all of them come from the R of a QR
-decomposition, by one read, as close to exact as LAPACK's in float64. Of others, k are found by
-n_iter reads: those that stand out to some 1e-12 of their size, others as far as the reads got. U is
-one read more. Matrices that are small go to NumPy's own LAPACK.
+decomposition, by one read, as close to exact as LAPACK's in float64; components from sums of
+products in one read, and a second one where variances below 1e-5 of the largest are wanted (of
+float32 1e-9). Of others, k are found by n_iter reads: those that stand out to some 1e-12 of their
+size, others as far as the reads got. U is one read more. Matrices
+that are small go to NumPy's own LAPACK.
 
 Parameters
 ----------
