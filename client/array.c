@@ -122,6 +122,7 @@ void gad_array_release(struct gad_array *array)
     close_fd(&array->table_fd);
     free((char *)array->info.path);
     free(array->spec);
+    free(array->picked_as);
     meaning_free(array->meaning);
     carried_free(array->carried);
     free(array);

@@ -47,7 +47,8 @@ struct gad_array {
     struct gad_client *client; /* NULL: made without one (tests of formats) */
     unsigned n_refs;
     struct gad_array_info info; /* info.path is owned by the array */
-    char *spec; /* as its program named it; NULL: it is no source, or memory is short */
+    char *picked_as; /* what an expression has in its place (indexed.h); NULL: its name */
+    char *spec;      /* as its program named it; NULL: it is no source, or memory is short */
     struct carried *carried; /* of an output: what else is written; NULL: nothing */
     struct meaning *meaning; /* what its attributes say; NULL: nothing */
     bool has_lost_meaning;   /* memory was short for that */

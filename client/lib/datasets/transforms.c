@@ -13,7 +13,7 @@
  */
 #include "client/lib/datasets/transforms.h"
 #include "client/lib/connection/client.h"
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/unpack.h"
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/memory.h"
 #include "client/meaning.h"
@@ -207,8 +207,10 @@ static int add_array(struct job *job, const struct transforms *t, const struct g
     *ret = part_of(in ? in : t->rows, offset_bytes, like->dtype, like->ndim, shape);
     if (!*ret)
         return -ENOMEM;
-    if (!in)
+    if (!in) {
         (*ret)->access = ACCESS_MEMORY;
+        (*ret)->data = NULL;
+    }
     job->made[job->n_made++] = *ret;
     return 0;
 }

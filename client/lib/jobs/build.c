@@ -14,7 +14,7 @@
  * Called by job.c for each submission, and by plan.c.
  */
 #include "client/lib/jobs/build.h"
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/unpack.h"
 #include "client/lib/memory/block.h"
 #include "client/lib/memory/memory.h"
 #include "proto/wire/ring.h"

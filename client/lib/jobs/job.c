@@ -18,12 +18,13 @@
  * a job is in client->jobs until DONE; `error` is filled when `status` is not GAD_OK.
  */
 #include "client/lib/jobs/job.h"
+#include "client/lib/arguments/indexed.h"
 #include "client/lib/jobs/job_options.h"
 #include "client/lib/jobs/job_streams.h"
 #include "client/lib/memory/pump.h"
 #include "client/lib/memory/stream.h"
 #include "client/lib/jobs/targets.h"
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/unpack.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
@@ -168,6 +169,7 @@ static void end(struct gad_job *job, int status, const struct gad_error *error)
             job->status = job->error.status;
         else
             name_source(job);
+        indexed_restore(&job->options, &job->error);
         result_deinit(&job->result);
     }
     copy_deinit(&job->copy);
@@ -377,8 +379,8 @@ static int make_key(struct gad_job *job)
     return 0;
 }
 
-static int submit(struct gad_client *client, const struct gad_job_options *options, bool is_waited,
-                  struct gad_job **ret_job, struct gad_error *error)
+static int submit_given(struct gad_client *client, const struct gad_job_options *options,
+                        bool is_waited, struct gad_job **ret_job, struct gad_error *error)
 {
     struct gad_job *job = calloc(1, sizeof(*job));
     if (!job)
@@ -417,6 +419,19 @@ static int submit(struct gad_client *client, const struct gad_job_options *optio
     }
     *ret_job = job;
     return 0;
+}
+
+static int submit(struct gad_client *client, const struct gad_job_options *options, bool is_waited,
+                  struct gad_job **ret_job, struct gad_error *error)
+{
+    struct indexed indexed;
+    int r = indexed_init(&indexed, client, options, error);
+    if (r == 0)
+        r = submit_given(client, &indexed.options, is_waited, ret_job, error);
+    if (r)
+        indexed_restore(&indexed.options, error);
+    indexed_deinit(&indexed);
+    return (int)client_status(r, error);
 }
 
 static int check_call(struct gad_client *client, const struct gad_job_options *options,

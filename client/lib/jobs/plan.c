@@ -8,7 +8,8 @@
  * Called by callers, and by targets.c for the shapes of new files.
  */
 #include "client/lib/jobs/plan.h"
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/indexed.h"
+#include "client/lib/arguments/unpack.h"
 #include "client/lib/jobs/targets.h"
 #include "client/lib/jobs/job.h"
 #include "proto/util.h"
@@ -210,13 +211,19 @@ enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options
 {
     if (!client || !ret_plan)
         return error_set(error, GAD_BAD_ARGUMENT, client ? "ret_plan" : "client", "is NULL");
+    struct indexed indexed = {0};
     int r = build_check_options(options, error);
     if (r == 0)
         r = client_ensure(client, DEADLINE_NEVER, 0, error);
     if (r == 0)
-        r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
+        r = indexed_init(&indexed, client, options, error);
+    if (r == 0)
+        r = plan_ask(client, &indexed.options, BUILD_PLAN, ret_plan, error);
     if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
-        r = plan_ask(client, options, BUILD_PLAN, ret_plan, error);
+        r = plan_ask(client, &indexed.options, BUILD_PLAN, ret_plan, error);
+    if (r)
+        indexed_restore(&indexed.options, error);
+    indexed_deinit(&indexed);
     return client_status(r, error);
 }
 

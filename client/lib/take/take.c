@@ -285,6 +285,8 @@ static int find_positions(struct gad_client *client, struct gad_array *array,
         memcmp(mask->info.shape, array->info.shape + axis,
                (size_t)mask->info.ndim * sizeof(int64_t)) != 0)
         return refuse_mask(array, mask, axis, error);
+    if (mask->access == ACCESS_MEMORY && !mask->data) /* of a plan of what is not there yet */
+        return error_set(error, GAD_BAD_ARGUMENT, "mask", "the mask is not known yet");
     r = (int)gad_array_new_marks(client, mask->info.ndim, mask->info.shape, &marks, error);
     struct gad_argument arg = {.name = "mask", .array = mask};
     struct gad_output output = {.expr = "mask", .to = marks};
@@ -305,6 +307,21 @@ static int find_positions(struct gad_client *client, struct gad_array *array,
     if (r == 0)
         r = (int)gad_array_positions(marks, ret_positions, error);
     gad_array_release(marks);
+    return r;
+}
+
+int take_indexed(struct gad_client *client, struct gad_array *array, struct gad_array *indices,
+                 const struct gad_move_options *move, struct gad_array **ret_array,
+                 struct gad_error *error)
+{
+    struct gad_take_options own = {.axis = 0};
+    struct gad_array *positions = NULL;
+    int r = 0;
+    if (indices->info.dtype == GAD_BOOL)
+        r = find_positions(client, array, indices, &own, move, &positions, error);
+    if (r == 0)
+        r = make(array, positions ? positions : indices, &own, ret_array, error);
+    gad_array_release(positions);
     return r;
 }
 

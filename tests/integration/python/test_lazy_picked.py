@@ -223,3 +223,21 @@ def test_a_file_of_indices_that_is_cut_or_changed(gd, tmp_path):
     os.truncate(tmp_path / "i.npy", 20000)
     with pytest.raises(gd.Error):
         x.compute()
+
+
+def test_elements_by_arguments_inside_texts(gd, tmp_path):
+    a = np.arange(60, dtype="i4").reshape(10, 6)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", data=a, chunks=(4, 6), compression="gzip")
+    np.save(tmp_path / "i.npy", [[9, 0], [-1, 3]])
+    how = {"a": gd.open(tmp_path / "a.h5:/a"), "i": gd.open(tmp_path / "i.npy"), "k": np.array([2, 0, 1, 0]),
+           "m": a[:, 0] % 4 == 2, "full": a > 30, "f": np.ones(3)}
+    i, k, m = np.load(tmp_path / "i.npy"), how["k"], how["m"]
+    for text, want in (("a[i]*2 + a[ i ]", a[i] * 3), ("sum(a[m], axis=0) + sum(a[m])", a[m].sum(0) + a[m].sum()),
+                       ("a[full]", a[a > 30]), ("a[k][k]", a[k][k])):
+        same(gd.evaluate(text, **{name: one for name, one in how.items() if name in text}), want)
+    for text, kind, says in (("a[i] + a", gd.errors.BadShape, "column 6"), ("a[f]", gd.errors.BadDtype, "integers"),
+                             ("k[a]", gd.errors.BadIndex, r"a\.h5.*index 4 at place \(0, 4\)"),
+                             ("(a + 1)[k]", gd.errors.BadExpression, "indexing")):
+        with pytest.raises(kind, match=says):
+            gd.evaluate(text, **{name: one for name, one in how.items() if name in text})

@@ -1,7 +1,7 @@
 /* Arguments that are masked and scaled: the texts and names that go to the daemon, and what it says
  * in the program's own. */
 #include "client/formats/attributes.h"
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/unpack.h"
 #include "client/meaning.h"
 #include "proto/request.h"
 

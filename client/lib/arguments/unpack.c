@@ -17,7 +17,8 @@
  *
  * Called by build.c for requests, by job.c and plan.c for refusals.
  */
-#include "client/lib/jobs/unpack.h"
+#include "client/lib/arguments/unpack.h"
+#include "client/lib/arguments/words.h"
 #include "client/lib/memory/scalar.h"
 #include "client/meaning.h"
 #include "proto/request.h"
@@ -31,34 +32,6 @@
 
 /* ---- Words of an expression ---- */
 
-static bool is_word_char(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-           ch == '_';
-}
-
-/* The next place of the name as a whole word outside quotes; NULL: there is none. */
-static const char *find_word(const char *text, const char *name)
-{
-    size_t n = strlen(name);
-    for (const char *at = text; *at;) {
-        if (*at == '\'' || *at == '"') {
-            const char *end = strchr(at + 1, *at);
-            at = end ? end + 1 : at + strlen(at);
-        } else if (is_word_char(*at)) {
-            size_t n_word = 0;
-            while (is_word_char(at[n_word]))
-                n_word++;
-            if (n_word == n && memcmp(at, name, n) == 0)
-                return at;
-            at += n_word;
-        } else {
-            at++;
-        }
-    }
-    return NULL;
-}
-
 /* How long `NAME.T` or `NAME.mT` is, blanks inside it too; 0: it is not there. */
 static size_t transposed_chars(const char *at, const char *name, const char *attribute)
 {
@@ -68,7 +41,7 @@ static size_t transposed_chars(const char *at, const char *name, const char *att
         return 0;
     n++;
     n += strspn(at + n, " \t\n");
-    return strncmp(at + n, attribute, n_attribute) == 0 && !is_word_char(at[n + n_attribute])
+    return strncmp(at + n, attribute, n_attribute) == 0 && !words_is_char(at[n + n_attribute])
                ? n + n_attribute
                : 0;
 }
@@ -86,7 +59,7 @@ static bool is_taken(const struct gad_job_options *options, const char *name)
         if (strcmp(options->args[i].name, name) == 0)
             return true;
     for (unsigned i = 0; i < options->n_outputs; i++)
-        if (find_word(options->outputs[i].expr, name))
+        if (words_find(options->outputs[i].expr, name))
             return true;
     return false;
 }
@@ -175,13 +148,13 @@ static bool put_transposed(FILE *out, const struct gad_job_options *options, uns
     char packed[ARRAY_NAME_SIZE], transposed[2 * ARRAY_NAME_SIZE], own[2 * ARRAY_NAME_SIZE] = "";
     unpack_name(options, i, packed);
     snprintf(transposed, sizeof(transposed), "%s.%s", packed, attribute);
-    for (char *at = text; (at = (char *)find_word(at, argument->name)); at++) {
+    for (char *at = text; (at = (char *)words_find(at, argument->name)); at++) {
         size_t n = transposed_chars(at, argument->name, attribute);
         if (n == 0)
             continue;
         char made[2 * ARRAY_NAME_SIZE];
         for (size_t k = 0; k < n; k++)
-            at[k] = is_word_char(at[k]) ? at[k] : '_';
+            at[k] = words_is_char(at[k]) ? at[k] : '_';
         snprintf(made, sizeof(made), "%.*s", (int)(n < sizeof(made) ? n : sizeof(made) - 1), at);
         if (strlen(made) >= ARRAY_NAME_SIZE || (strcmp(made, own) != 0 && is_taken(options, made)))
             return false;
@@ -211,12 +184,12 @@ static int put_beginning(FILE *out, const struct gad_job_options *options, char 
         const struct gad_argument *argument = &options->args[i];
         const struct meaning_packing *packing = packing_of(argument);
         char packed[ARRAY_NAME_SIZE];
-        if (!packing || !find_word(text, argument->name))
+        if (!packing || !words_find(text, argument->name))
             continue;
         if (!put_transposed(out, options, i, "mT", text) ||
             !put_transposed(out, options, i, "T", text))
             return refuse_name(argument, error);
-        if (!find_word(text, argument->name))
+        if (!words_find(text, argument->name))
             continue;
         unpack_name(options, i, packed);
         fprintf(out, "%s = ", argument->name);
@@ -279,34 +252,6 @@ int unpack_text(const struct gad_job_options *options, unsigned i, char **ret_te
 
 /* ---- Refusals ---- */
 
-/* Every whole word `from` in a text of so many bytes becomes `to`; what has no room is cut. */
-static void replace(char *text, size_t n_bytes, const char *from, const char *to)
-{
-    size_t n_from = strlen(from), n_to = strlen(to);
-    for (char *at = text; (at = strstr(at, from));) {
-        bool is_word = (at == text || !is_word_char(at[-1])) && !is_word_char(at[n_from]);
-        size_t n_before = (size_t)(at - text), n_after = strlen(at + n_from);
-        size_t room = n_bytes - 1 - n_before;
-        if (!is_word || n_to > room) {
-            at += n_from;
-            continue;
-        }
-        n_after = n_after < room - n_to ? n_after : room - n_to;
-        memmove(at + n_to, at + n_from, n_after);
-        memcpy(at, to, n_to);
-        at[n_to + n_after] = '\0';
-        at += n_to;
-    }
-}
-
-static void restore_name(struct gad_error *error, const char *from, const char *to)
-{
-    replace(error->argument, sizeof(error->argument), from, to);
-    replace(error->message, sizeof(error->message), from, to);
-    replace(error->expected, sizeof(error->expected), from, to);
-    replace(error->found, sizeof(error->found), from, to);
-}
-
 static bool is_about(const struct gad_job_options *options, unsigned i,
                      const struct gad_error *error)
 {
@@ -350,12 +295,12 @@ void unpack_restore(const struct gad_job_options *options, struct gad_error *err
         if (!packing_of(&options->args[i]))
             continue;
         unpack_name(options, i, packed);
-        restore_name(error, packed, name);
+        words_restore(error, packed, name);
         for (int k = 0; k < 2; k++) {
             snprintf(from, sizeof(from), "%s_%s", name, k ? "T" : "mT");
             snprintf(to, sizeof(to), "%s.%s", name, k ? "T" : "mT");
             if (!is_taken(options, from))
-                restore_name(error, from, to);
+                words_restore(error, from, to);
         }
     }
 }
