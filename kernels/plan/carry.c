@@ -166,6 +166,31 @@ static const char *advice(const struct planner *p)
     return "reduce fewer arrays at a time, or take a larger pool";
 }
 
+/* The first walk by slabs that is too large by itself; NULL. */
+static const struct plan_slab *large_slab(const struct planner *p, uint64_t result_bytes)
+{
+    for (unsigned i = 0; i < p->program->n_slabs; i++)
+        if (p->plan->slabs[i].scratch_bytes > product_room(p, result_bytes))
+            return &p->plan->slabs[i];
+    return NULL;
+}
+
+/* Where its memory goes: what X's slab has, the rest is of operands and sums. */
+static int refuse_large_slab(struct planner *p, const struct plan_slab *slab, uint64_t result_bytes)
+{
+    uint64_t there = product_room(p, result_bytes), needed = slab->scratch_bytes;
+    uint64_t of_x = slab->lane_bytes[0] * slab->n_lanes;
+
+    error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
+              "a walk by slabs of %" PRId64 " rows of %" PRId64 " columns needs %" PRIu64
+              " bytes of the pool, %" PRIu64
+              " of them for slabs and the others for operands and sums, there are %" PRIu64 ": %s",
+              slab->slab_rows, slab->n_columns, needed, of_x, there, advice(p));
+    error_expected(p->error, "%" PRIu64 " bytes", needed);
+    error_found(p->error, "%" PRIu64 " bytes", there);
+    return GAD_TOO_LARGE_FOR_POOL;
+}
+
 static int refuse(struct planner *p, uint64_t result_bytes)
 {
     uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
@@ -177,6 +202,9 @@ static int refuse(struct planner *p, uint64_t result_bytes)
     bool fits;
     int r =
         cut_stages(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
+    const struct plan_slab *slab = large_slab(p, result_bytes);
+    if (r == 0 && slab)
+        return refuse_large_slab(p, slab, result_bytes);
     if (r)
         return r;
     if (__builtin_add_overflow(needed, most_scratch_bytes(p, true), &needed))

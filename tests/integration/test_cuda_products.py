@@ -392,6 +392,11 @@ def test_without_cublas_the_device_multiplies_no_floats(start, fault):
             w.call("job.run", args=argument, outputs=[{"expr": "a @ a"}], engine="cuda")
         assert (caught.value.code, caught.value.argument) == ("no-engine", "engine")
         assert engine["why_no_blas"][:100] in caught.value.message
+        for text in ("tensordot(a, a, (0, 0))", "qr_r(a)") if fault == "no-blas" else ():
+            reply = w.call("job.run", args=argument, outputs=[{"expr": text}])
+            assert reply["engine"] == "cpu" and "cuda:0 cannot (no-engine)" in reply["engine_why"]
+            with pytest.raises(Error, match="no-engine"):
+                w.call("job.run", args=argument, outputs=[{"expr": text}], engine="cuda")
         integers = (a * 9).astype("i8")
         reply = w.call("job.run", args={"a": wire.argument(integers)},
                        outputs=[{"expr": "a @ a"}], engine="cuda")

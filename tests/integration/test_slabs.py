@@ -119,16 +119,30 @@ def test_tensors(w, case):
         held.leave()
 
 
-@pytest.mark.parametrize("text,code", [
-    ("tensordot(x, c, 1)", "bad-shape"), ("tensordot(x, c, ((2, 1), (1, 0)))", "bad-shape"),
-    ("tensordot(x, c, ((1, 2), (0, 1), 3))", "bad-shape"), ("tensordot(x, c, (1, 0))", "bad-expression"),
-    ("tensordot(int32(x), int32(c), 2)", "bad-dtype"), ("tensordot(x, c, 5)", "bad-shape")])
-def test_what_tensordot_refuses(w, text, code):
-    args = {"x": np.zeros((3, 4, 5)), "c": np.zeros((4, 5, 2))}
+@pytest.mark.parametrize("text,code,found", [
+    ("tensordot(x, c, 1)", "bad-shape", None), ("tensordot(x, c, ((2, 1), (1, 0)))", "bad-shape", None),
+    ("tensordot(x, c, ((1, 2), (0, 1), 3))", "bad-shape", None),
+    ("tensordot(int32(x), int32(c), 2)", "bad-dtype", None), ("tensordot(x, c, 5)", "bad-shape", None),
+    ("tensordot(x, c, (1, 0))", "bad-expression", "2 axes beside"),
+    ("tensordot(x, x, 3)", "bad-expression", "3 of 3 axes"), ("tensordot(x, b, 2)", "bad-expression", "600"),
+    ("tensordot(u * v * z, p * q, 2)", "too-large-for-pool", "bytes")])
+def test_what_tensordot_refuses(w, text, code, found):
+    shapes = {"x": (3, 4, 5), "c": (4, 5, 2), "b": (4, 5, 600), "u": (3, 1, 1), "v": (3000, 1), "z": (4000,),
+              "p": (3000, 1, 9), "q": (4000, 9)}
+    held = Held(w, **used([text], {name: np.zeros(shape) for name, shape in shapes.items()}))
     with pytest.raises(wire.Error) as caught:
-        w.call("job.plan", args={name: wire.argument(a) for name, a in args.items()},
-               outputs=[{"expr": text}])
+        w.call("job.plan", outputs=[{"expr": text}],
+               args={name: held.at(name) for name in used([text], shapes)})
+    held.leave()
     assert caught.value.code == code
+    assert found is None or found in caught.value.fields["found"]
+    assert code != "too-large-for-pool" or "3 rows of 12000000 columns" in caught.value.message
+
+
+@pytest.mark.parametrize("x,c", [((3, 0, 5), (0, 5, 2)), ((0, 4, 5), (4, 5, 2)), ((3, 4, 5), (4, 5, 0))])
+def test_no_elements_give_zeros(w, x, c):
+    reply = run(w, ["tensordot(x, c, 2)"], {"x": np.ones(x), "c": np.ones(c)})
+    assert wire.result_array(reply["outputs"][0]).tolist() == np.zeros((x[0], c[2])).tolist()
 
 
 def test_a_sum_may_be_stored_over_the_operand_it_is_made_of(w):

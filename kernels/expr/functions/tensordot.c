@@ -126,9 +126,14 @@ int tensordot_apply(struct compiler *c, const struct ast_node *n, const struct v
     if (ndim > ARRAY_MAX_NDIM)
         return bad_axes(c, n, "the result has too many axes");
     struct graph_node key = graph_key(NODE_PRODUCT, d);
+    const union scalar zero = {.u64 = 0};
     r = graph_shape(c, n->column, ndim, dims, false, &key.shape);
     for (unsigned i = 0; r == 0 && i < 2; i++)
         r = graph_cast(c, src[i], d, &key.src[i]);
+    if (r == 0 && (shapes[0]->n_elements == 0 || shapes[1]->n_elements == 0)) {
+        r = graph_const(c, d, zero, key.shape, &node);
+        return r ? r : types_set_node(node, ret);
+    }
     if (r)
         return r;
     key.op = OP_TENSORDOT;

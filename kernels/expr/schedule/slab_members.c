@@ -24,11 +24,9 @@
 
 #include <string.h>
 
-#define MAX_COLUMNS       512                /* of an operand */
 #define MAX_PLAIN_COLUMNS 128                /* where a product of matrices would do as well */
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
-#define MAX_SQUARE        2048               /* columns of X, where it is the right operand */
 
 static const struct shape *shape_of(const struct graph *g, uint16_t node)
 {
@@ -113,7 +111,7 @@ static enum role role_of_x(const struct slab_search *s, const struct graph_node 
 static enum role role_of(const struct slab_search *s, const struct graph_node *n)
 {
     const struct graph *g = &s->c->graph;
-    int64_t most = n->src[1] == s->x ? MAX_SQUARE : MAX_COLUMNS;
+    int64_t most = n->src[1] == s->x ? SLAB_MAX_SQUARE : SLAB_MAX_COLUMNS;
     if (!is_plain(g, n) || !dtype_is_float((enum dtype)n->dtype) || !has_skinny_right(g, n) ||
         columns_of(g, n) > most)
         return NO_ROLE;

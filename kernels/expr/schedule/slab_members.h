@@ -12,6 +12,8 @@ enum slab_flag {
 };
 
 #define SLAB_MAX_MEMBERS 16
+#define SLAB_MAX_COLUMNS 512  /* of an operand */
+#define SLAB_MAX_SQUARE  2048 /* columns of X, where it is the right operand */
 
 struct slab_search {
     struct compiler *c;

@@ -20,6 +20,7 @@
 #include "kernels/expr/schedule/build.h"
 #include "kernels/expr/schedule/slab_members.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct builder {
@@ -355,19 +356,39 @@ static bool is_of_matrices(const struct graph *g, const struct graph_node *n)
 }
 
 /* A tensordot that became no step: nothing else computes it. */
-static int refuse_tensordot(struct compiler *c)
+static int refuse_tensordot(struct compiler *c, const struct graph_node *n)
 {
+    const struct graph *g = &c->graph;
+    const struct shape *left = &g->shapes[g->nodes[n->src[0]].shape];
+    const struct shape *right = &g->shapes[g->nodes[n->src[1]].shape];
+    int n_summed = __builtin_popcount(n->left_axes), n_kept = right->ndim - n_summed;
+    int64_t columns = n_kept > 0 ? right->dims[right->ndim - 1] : 1;
+    int r = compiler_fail(
+        c, c->request->has_no_slabs ? GAD_NO_ENGINE : GAD_BAD_EXPRESSION, c->product_column, "%s",
+        c->request->has_no_slabs ? "tensordot: the engine does not walk by slabs; ask for \"cpu\""
+                                 : "tensordot: not computed in one walk over the left operand");
     if (c->request->has_no_slabs) {
-        int r = compiler_fail(c, GAD_NO_ENGINE, c->product_column,
-                              "tensordot: the engine does not walk by slabs; ask for \"cpu\"");
         error_expected(c->error, "cpu or auto");
-        return r;
+    } else if (n_summed != 1 && n_summed != left->ndim - 1) {
+        error_expected(c->error, "all axes of the left operand but one, or one of them");
+        error_found(c->error, "%d of %d axes", n_summed, left->ndim);
+    } else if (left->ndim < 2) {
+        error_expected(c->error, "a left operand of two axes or more; of one sum(x * y)");
+        error_found(c->error, "%d", left->ndim);
+    } else if (n->right_axes != (UINT32_C(1) << n_summed) - 1 || n_kept > 1) {
+        error_expected(c->error, "the first axes of the right operand, and one behind them");
+        error_found(c->error, "%d axes beside those that are summed", n_kept);
+    } else if (columns > SLAB_MAX_COLUMNS) {
+        error_expected(c->error, "a right operand of at most %d columns, or %d of what is walked",
+                       SLAB_MAX_COLUMNS, SLAB_MAX_SQUARE);
+        error_found(c->error, "%" PRId64, columns);
+    } else {
+        error_expected(
+            c->error,
+            "a right operand that is there before the walk, or has a row for each row of "
+            "the left one, and at most %d products in a walk",
+            SLAB_MAX_MEMBERS);
     }
-    int r = compiler_fail(c, GAD_BAD_EXPRESSION, c->product_column,
-                          "tensordot: these axes, or so many columns, are not summed in one walk "
-                          "over the left operand");
-    error_expected(c->error, "all axes of the left operand but one with the first of the right "
-                             "one, or one of them with its first, and at most 512 columns left");
     return r;
 }
 
@@ -427,7 +448,7 @@ int slabs_find(struct compiler *c, struct schedule *s)
         if (n->kind != NODE_PRODUCT || !n->state || n->slab != 0 || n->left_axes == 0)
             continue;
         if (!is_of_matrices(&c->graph, n))
-            return refuse_tensordot(c);
+            return refuse_tensordot(c, n);
         n->left_axes = n->right_axes = 0;
     }
     return 0;
