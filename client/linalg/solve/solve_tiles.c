@@ -16,11 +16,11 @@
  */
 #include "client/linalg/lapack.h"
 #include "client/linalg/solve/solve.h"
+#include "client/process.h"
 #include "proto/util.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -39,12 +39,6 @@ struct part {
     void *data;
     int64_t first, count;
 };
-
-static int64_t n_processors(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 static void *run_part(void *data)
 {

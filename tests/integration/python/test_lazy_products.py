@@ -402,3 +402,22 @@ def test_every_pair_of_layouts(gd):
     got = [(gd.lazy(one) @ other).compute() for one, other in itertools.product(lefts, rights)]
     close(got[0], a @ b)
     assert all(np.array_equal(one, got[0]) for one in got)
+
+
+def test_a_chain_is_multiplied_in_the_order_of_least_work(gd):
+    sizes = (30, 35, 15, 5, 10, 20, 25)
+    a = [some("f8", *pair, seed=i) for i, pair in enumerate(itertools.pairwise(sizes))]
+    product = gd.lazy(a[0])
+    want = a[0]
+    for one in a[1:]:
+        product, want = product @ one, want @ one
+    assert product._node.work == 15125  # of Cormen, Leiserson and Rivest's
+    close(product.compute(), want, 1e4)
+    x, y, v = some("f8", 40, 30), some("f8", 30, 50), some("f8", 50)
+    for left in (x, np.asfortranarray(x)):
+        product = gd.lazy(left) @ y @ v
+        assert [part.shape for part in product._node.parts] == [(40, 30), (30,)]
+        close(product.compute(), x @ (y @ v), 1e2)
+    close((v @ (gd.lazy(y).T @ x.T) @ x @ y @ v).compute(), v @ y.T @ x.T @ x @ y @ v, 1e6)
+    whole = (some("i1", 4, 5).astype("i1"), some("i1", 5, 6), some("f8", 6, 1))
+    close((gd.lazy(whole[0]) @ whole[1] @ whole[2]).compute(), whole[0] @ whole[1] @ whole[2], 1e3)

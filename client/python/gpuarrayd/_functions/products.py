@@ -3,7 +3,8 @@
 They have NumPy's names, parameters and meaning, and give lazies. Of a product and functions of
 elements, of what is multiplied and of the result, one job is made: maximum((a/255) @ w + b, 0)
 stores nothing but the result. Products and reductions beside a product are computed into shared
-memory first, each by a job of its own. x @ x.T is computed once for both of its halves.
+memory first, each by a job of its own. x @ x.T is computed once for both of its halves. Several
+matrices of one dtype, a @ b @ v, are multiplied in the order of least work.
 
 Parameters
 ----------
@@ -61,6 +62,7 @@ from .. import errors
 from .._lazy.array import Lazy, lazy, request, told
 from .contraction import Label, contracted
 from .._lazy.describing import describe
+from .._lazy.fitting import known_dtype
 from .._lazy.graph import Node, Product, Shape, Source, broadcast
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
@@ -73,12 +75,62 @@ Journal = str | os.PathLike[str] | bool | None
 
 
 def multiplied(x1: object, x2: object, tf32: bool = False) -> Product:
-    """The node of a product."""
-    left, right = array_of(x1), array_of(x2)
+    """The node of a product; of a chain of matrices in the order of least work."""
+    made = _pair(array_of(x1), array_of(x2), tf32)
+    if len(made.chain) > 2:
+        work, parts = _least_work(made.chain)
+        if work < made.work:
+            return _in_order(made.chain, parts, 0, len(made.chain), tf32)
+    return made
+
+
+def _pair(left: Node, right: Node, tf32: bool) -> Product:
     shape = _shape(left.shape, right.shape)
-    if _are_turned(left, right):
-        return Product((left, left), shape, True, tf32)
-    return Product((left, right), shape, False, tf32)
+    is_turned = _are_turned(left, right)
+    made = Product((left, left if is_turned else right), shape, is_turned, tf32)
+    chain = (*_chain(left), *_chain(right))
+    if all(len(one.shape) == 2 for one in chain[1:-1]) and max(
+            len(one.shape) for one in (chain[0], chain[-1])) <= 2:
+        kinds = {known_dtype(one) for one in chain} if len(chain) > 2 else {None, 0}
+        if len(chain) == 2 or len(kinds) == 1 and None not in kinds:
+            sizes = _sizes((left, right))
+            made.chain = chain
+            made.work = sum(one.work for one in (left, right) if isinstance(one, Product)) \
+                + sizes[0] * sizes[1] * sizes[2]
+    return made
+
+
+def _chain(node: Node) -> tuple[Node, ...]:
+    return node.chain or (node,) if isinstance(node, Product) else (node,)
+
+
+def _sizes(chain: Sequence[Node]) -> list[int]:
+    """Rows of each matrix, and columns of the last."""
+    return [1 if len(chain[0].shape) == 1 else chain[0].shape[0],
+            *[one.shape[0] for one in chain[1:]],
+            1 if len(chain[-1].shape) == 1 else chain[-1].shape[1]]
+
+
+def _least_work(chain: Sequence[Node]) -> tuple[int, dict[tuple[int, int], int]]:
+    """Multiplications, and where each part of the chain is divided."""
+    n, sizes = len(chain), _sizes(chain)
+    work: dict[tuple[int, int], int] = {(i, i + 1): 0 for i in range(n)}
+    parts: dict[tuple[int, int], int] = {}
+    for length in range(2, n + 1):
+        for first in range(n - length + 1):
+            end = first + length
+            work[first, end], parts[first, end] = min(
+                (work[first, at] + work[at, end] + sizes[first] * sizes[at] * sizes[end], at)
+                for at in range(first + 1, end))
+    return work[0, n], parts
+
+
+def _in_order(chain: Sequence[Node], parts: dict[tuple[int, int], int], first: int, end: int,
+              tf32: bool) -> Product:
+    at = parts[first, end]
+    left, right = (chain[one] if other - one == 1 else _in_order(chain, parts, one, other, tf32)
+                   for one, other in ((first, at), (at, end)))
+    return _pair(left, right, tf32)
 
 
 def _shape(a: Shape, b: Shape) -> Shape:

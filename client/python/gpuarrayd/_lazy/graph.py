@@ -244,14 +244,18 @@ class Whole(Call):
 class Product(Whole):
     """A matrix product, as numpy.matmul(). A job has one, of functions of elements of arrays, and
     functions of its elements around it. is_turned: the second part is the first, whose axes are
-    exchanged, so that the result is symmetric. tf32: whether the job allows TF32."""
+    exchanged, so that the result is symmetric. tf32: whether the job allows TF32. chain: of
+    products of products what is multiplied, in order, and `work` how often; () where it may not be
+    in another order."""
 
-    __slots__ = ("is_turned", "tf32")
+    __slots__ = ("chain", "is_turned", "tf32", "work")
 
     def __init__(self, parts: tuple[Node, ...], shape: Shape, is_turned: bool = False,
                  tf32: bool = False) -> None:
         self.is_turned = is_turned
         self.tf32 = tf32
+        self.chain: tuple[Node, ...] = ()
+        self.work = 0
         super().__init__("matmul", parts, (), shape)
         self.product = self
 
