@@ -314,14 +314,26 @@ struct stage {
     uint16_t slab;                 /* STAGE_SLAB: index into program->slabs */
 };
 
-/* An array argument; index = position among the request's args that are arrays and are used. */
+/* How an axis goes on beyond its ends: numpy.pad's modes. */
+enum near_mode { NEAR_EDGE, NEAR_CONSTANT, NEAR_REFLECT, NEAR_SYMMETRIC, NEAR_WRAP, NEAR_N_MODES };
+
+/* An array argument as a pass reads it: as it is; written `a.T`; or, written near(a, ...), at each
+ * place the element so far away. An argument may be several inputs. Those that are read together
+ * share a box of the array, which has what each of them needs (kernels/neighbours.h). */
 struct program_input {
     uint16_t arg;       /* index into request->args */
-    bool is_transposed; /* written `a.T`: the last two axes are exchanged, here and in `shape`. An
-                           argument may be two inputs, one of them transposed */
+    bool is_transposed; /* the last two axes are exchanged, here and in `shape` */
+    bool is_near;       /* some of `offsets` are not 0; it is not transposed */
+    uint16_t back;      /* it is read together with the input so many before it, which is the first
+                           of those that are; 0: it is the first */
     enum dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
+    /* is_near: along its own axes, 0 where it has length 1; at most half of its length with
+     * NEAR_WRAP, else less than that (NEAR_SYMMETRIC: at most that). */
+    int64_t offsets[ARRAY_MAX_NDIM];
+    uint8_t modes[ARRAY_MAX_NDIM]; /* enum near_mode, where the offset is not 0 */
+    union scalar beyond;           /* NEAR_CONSTANT: what lies beyond */
 };
 
 struct program_output {

@@ -51,6 +51,7 @@ enum op_rule {
     OP_RULE_MATMUL,          /* common dtype; of bools: or of ands */
     OP_RULE_TENSORDOT,       /* the same of floats */
     OP_RULE_QR,              /* a matrix; integers and bool become float64 */
+    OP_RULE_NEAR,            /* any dtype, unchanged; then an integer for each axis */
     OP_RULE_NONE,            /* of what is not in the catalogue */
 };
 

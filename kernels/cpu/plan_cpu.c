@@ -190,6 +190,7 @@ const struct plan_engine plan_cpu = {
     .can_pause = true,
     .has_swaths = true,
     .has_qr = true,
+    .has_near = true,
     .adds_alike = true,
     .walks_slabs = true,
     .slot_need_bytes = slot_need_bytes,

@@ -24,6 +24,21 @@ static int64_t most_elements(const struct cutter *c)
     return c->rules->whole_elements > 0 ? c->rules->whole_elements : CUTTER_MAX_ELEMENTS;
 }
 
+/* With what a box reads around a grain. */
+static int64_t reaching_bytes(const struct cutter *c, const struct geometry_operand *operand,
+                              int axis, int64_t extent)
+{
+    const struct geometry *g = c->g;
+    int64_t n_bytes = (int64_t)dtype_size(operand->dtype);
+
+    for (int i = 0; i < operand->ndim; i++) {
+        int of = g->ndim - operand->ndim + i;
+        int64_t own = (of == axis ? extent : g->grain_shape[of]) + operand->reach[i];
+        n_bytes = mul_saturating_i64(n_bytes, own < operand->shape[i] ? own : operand->shape[i]);
+    }
+    return n_bytes;
+}
+
 bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 {
     const struct geometry *g = c->g;
@@ -49,6 +64,8 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
             if (cutter_has_axis(g, &c->operands[n], axes[i]))
                 n_bytes *= extents[i]; /* <= 8 x MAX_ELEMENTS */
         }
+        if (c->operands[n].reach)
+            n_bytes = reaching_bytes(c, &c->operands[n], axis, extent);
         bool is_other = c->operands[n].is_internal;
         if (n_bytes > n_most && !is_other)
             return false;

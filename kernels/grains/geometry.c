@@ -26,6 +26,8 @@
 #define ENDLESS             (INT64_C(1) << 40)
 #define RESULT_RUN_ELEMENTS 8192
 #define MAX_DIVISOR_SEARCH  4096
+#define GATHERED_RUN_BYTES  (32 * 1024)
+#define GATHERED_TIMES      16 /* of what lies around it, a grain should be longer */
 
 /* Layouts contradict: a block with runs of a useful length for each. */
 static void balance(struct cutter *c)
@@ -125,6 +127,41 @@ static void fill(struct cutter *c)
     }
 }
 
+/* The most elements that operands' boxes have more along this axis. */
+static int64_t reach_of(const struct cutter *c, int axis)
+{
+    int64_t reach = 0;
+
+    for (unsigned n = 0; n < c->n_operands; n++) {
+        const struct geometry_operand *operand = &c->operands[n];
+        int own = axis - (c->g->ndim - operand->ndim);
+        if (operand->reach && own >= 0 && operand->reach[own] > reach)
+            reach = operand->reach[own];
+    }
+    return reach;
+}
+
+/* The less lies around a grain the better: runs are no longer than is useful, and grains as long
+ * along the other axes as there is room for. */
+static void gather(struct cutter *c)
+{
+    struct geometry *g = c->g;
+    int64_t run = GATHERED_RUN_BYTES;
+
+    for (unsigned n = 0; n < c->n_operands; n++)
+        if (c->operands[n].reach)
+            run = min_i64(run, GATHERED_RUN_BYTES / (int64_t)dtype_size(c->operands[n].dtype));
+    c->has_long_runs = c->rules->long_bytes > 0;
+    for (int i = g->ndim - 1; i >= 0; i--) {
+        int axis = g->axis_order[i];
+        int64_t wanted = run > 1 ? run : mul_saturating_i64(reach_of(c, axis), GATHERED_TIMES);
+        wanted = min_i64(wanted, limit_of(c, axis));
+        if (wanted > g->grain_shape[axis])
+            g->grain_shape[axis] = cutter_largest_extent(c, axis, wanted);
+        run /= g->grain_shape[axis];
+    }
+}
+
 /* Whether the axis is cut as if it had no end: then the grains of an array are those of a longer
  * one, but for where it ends. */
 static bool is_endless(const struct cutter *c, int axis)
@@ -166,10 +203,13 @@ static void choose_grain_shape(struct cutter *c)
     }
     if (cutter_has_contrary_layout(c) && c->rules->whole_elements == 0)
         balance(c);
-    if (c->rules->reduced_axes)
+    if (c->rules->reduced_axes) {
         cutter_fill_reducing(c);
-    else
-        fill(c);
+        return;
+    }
+    if (c->rules->gathers)
+        gather(c);
+    fill(c);
 }
 
 /* The largest divisor of n that is at most `limit`, or one that is found soon. */

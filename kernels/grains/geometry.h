@@ -35,6 +35,7 @@ struct geometry_operand {
     const int64_t *shape;
     const int64_t *strides;     /* bytes; NULL: C order */
     const int64_t *chunk_shape; /* NULL: no grid of chunks */
+    const int64_t *reach; /* elements that a box has more along each axis, at most; NULL: none */
     bool is_output;
     /* It is no array of the job but what the program itself makes: a result, a scan's state, a
      * panel, a value that a reduction reads. It takes room, but axes are not ordered for it. */
@@ -80,6 +81,8 @@ struct geometry_rules {
     /* A grain has all of the second of two axes, and at most so many elements of the first one, as
      * rows that are worked with together; 0: nothing of the kind. */
     int64_t most_rows;
+    /* What lies around a grain is read with it (operands' reach), and once more with the next. */
+    bool gathers;
     bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */

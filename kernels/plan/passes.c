@@ -12,6 +12,7 @@
  * by carry.c.
  */
 #include "kernels/grains/cutter.h"
+#include "kernels/neighbours.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
@@ -130,7 +131,13 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
     for (unsigned i = 0; i < p->program->n_inputs; i++) {
         if (!(pass->inputs_used >> i & 1))
             continue;
+        uint64_t together = neighbours_together(p->program, pass, i);
+        if (together & ((UINT64_C(1) << i) - 1)) /* one before it is this operand, too */
+            continue;
         add_input(p, pass, &p->program->inputs[i]);
+        struct planned_operand *operand = &p->operands[p->n_operands - 1];
+        if (neighbours_reach(p->program, together, operand->reach))
+            operand->shape.reach = operand->reach;
         if (p->program->inputs[i].is_transposed)
             transpose_last(&p->operands[p->n_operands - 1]);
     }
@@ -294,6 +301,7 @@ uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_opera
     uint64_t n_bytes = dtype_size(operand->dtype); /* a grain has at most 2^18 elements */
     for (int i = 0; i < operand->ndim; i++) {
         int64_t count = g->grain_shape[g->ndim - operand->ndim + i];
+        count += operand->reach ? operand->reach[i] : 0;
         n_bytes *= (uint64_t)(operand->shape[i] < count ? operand->shape[i] : count);
     }
     return round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
@@ -335,6 +343,15 @@ static uint64_t long_bytes_of(const struct planner *p)
             return 0;
     return p->limits->engine->fills_slots ? GRAIN_MAX_TOTAL_BYTES
                                           : max_u64(p->limits->slot_bytes, GRAIN_MAX_TOTAL_BYTES);
+}
+
+/* Whether what lies around a grain is read with it, and not where it lies. */
+static bool copies_boxes(const struct planner *p)
+{
+    for (unsigned i = 0; i < p->n_operands; i++)
+        if (p->operands[i].shape.reach && !planner_is_in_memory(p->operands[i].kind))
+            return true;
+    return false;
 }
 
 /* Of a pass with KTHs, whose keys the CPU's engine keeps beside the node. */
@@ -415,6 +432,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .whole_elements = whole_elements_of(p->program, pass),
         .most_rows = most_rows_of(p->program, pass),
         .is_scan = pass->scanned_axis >= 0,
+        .gathers = copies_boxes(p),
     };
     struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
@@ -497,6 +515,9 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     if (r)
         return r;
     planner_collect_operands(p, pass);
+    r = planner_check_near(p, pass);
+    if (r)
+        return r;
     uint64_t most = planner_most_cells(p->program, index, long_bytes_of(p));
     uint64_t least = p->room.least_share > 0 ? most / p->room.least_share : 1;
     r = cut(p, index, most, true, ret_fits);

@@ -49,6 +49,7 @@ struct plan_engine {
     bool can_pause;   /* a turn may be put aside in the middle of a tile */
     bool has_link;    /* it computes in a memory of its own, behind a link */
     bool has_qr;      /* it computes QR_Rs */
+    bool has_near;    /* it reads inputs that are near */
     bool has_swaths;  /* it transposes files by blocks in the carry (swaths.c) */
     bool walks_slabs; /* it has STAGE_SLAB */
     /* The order in which a multiplication adds does not follow from how lines are aligned. Which

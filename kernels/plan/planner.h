@@ -12,6 +12,7 @@ struct planned_operand {
     struct geometry_operand shape;
     enum location_kind kind;
     int64_t strides[ARRAY_MAX_NDIM], chunk_shape[ARRAY_MAX_NDIM]; /* of one that is transposed */
+    int64_t reach[ARRAY_MAX_NDIM];                                /* of inputs that are near */
 };
 
 /* What a pass moves, for the estimate: bytes. */
@@ -62,6 +63,9 @@ void planner_collect_operands(struct planner *p, const struct pass *pass);
 unsigned planner_list_results(const struct planner *p, uint64_t results,
                               int64_t (*ret_shapes)[ARRAY_MAX_NDIM],
                               struct geometry_operand *ret_operands);
+/* reach.c: no-engine, bad-argument, limit-exceeded where what it reads near each element cannot be;
+ * its operands are collected. */
+int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* Planning took so many steps more. */

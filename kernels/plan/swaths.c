@@ -82,8 +82,8 @@ struct transfer {
 
 static bool find_transfer(const struct planner *p, const struct pass *pass, struct transfer *ret)
 {
-    if (p->n_operands != 2 || !is_plain_file(&p->operands[0], pass) ||
-        !is_plain_file(&p->operands[1], pass))
+    if (p->n_operands != 2 || p->operands[0].shape.reach || p->operands[1].shape.reach ||
+        !is_plain_file(&p->operands[0], pass) || !is_plain_file(&p->operands[1], pass))
         return false;
     bool is_first_output = p->operands[0].shape.is_output;
     struct transfer t = {.from = &p->operands[is_first_output ? 1 : 0].shape,

@@ -201,16 +201,21 @@ int overlap_check(const struct job_request *request, const struct overlap_identi
     return 0;
 }
 
-static bool is_read_by(const struct program *program, const struct pass *pass, unsigned arg)
+/* near: in places of which others may be written before. */
+static bool is_read_by(const struct program *program, const struct pass *pass, unsigned arg,
+                       bool near)
 {
-    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
-        if (program->inputs[__builtin_ctzll(left)].arg == arg)
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
+        const struct program_input *input = &program->inputs[__builtin_ctzll(left)];
+        if (input->arg == arg && (input->is_near || !near))
             return true;
+    }
     return false;
 }
 
 /* Whether the output's first bytes are written before the argument is read for the last time. A
- * pass reads just before it writes; but the operands of a product are read again and again while
+ * pass reads just before it writes, unless it reads what is near; but the operands of a product are
+ * read again and again while
  * its result is written, and so may be what a walk by slabs has beside its matrix, until its sums
  * are stored at the end. */
 static bool is_still_read(const struct program *program, unsigned output, unsigned arg)
@@ -227,9 +232,9 @@ static bool is_still_read(const struct program *program, unsigned output, unsign
             first = slab->first_pass;
     }
     for (unsigned i = first; i < program->n_passes; i++)
-        if (i != writing && is_read_by(program, &program->passes[i], arg))
+        if (i != writing && is_read_by(program, &program->passes[i], arg, false))
             return true;
-    return false;
+    return is_read_by(program, &program->passes[writing], arg, true);
 }
 
 static int refuse_still_read(struct gad_error *error, const struct program *program,

@@ -83,6 +83,15 @@ static void pack_axes(msgpack_packer *p, const char *key, uint32_t axes)
         msgpack_pack_int(p, __builtin_ctz(left));
 }
 
+/* An argument may be several inputs. */
+static uint64_t args_read(const struct program *program, const struct pass *pass)
+{
+    uint64_t args = 0;
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
+        args |= UINT64_C(1) << program->inputs[__builtin_ctzll(left)].arg;
+    return args;
+}
+
 /* The axes that the pass reduces or scans, the arrays that it reads and writes. */
 static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsigned index)
 {
@@ -91,9 +100,10 @@ static void pack_pass_arrays(msgpack_packer *p, const struct submission *s, unsi
     pack_axes(p, "reduces", is_scan ? 0 : pass->reduced_axes);
     pack_axes(p, "scans", is_scan ? pass->reduced_axes : 0);
     pack_str(p, "reads");
-    msgpack_pack_array(p, (size_t)__builtin_popcountll(pass->inputs_used));
-    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
-        pack_str(p, s->request->args[s->program->inputs[__builtin_ctzll(left)].arg].name);
+    uint64_t args = args_read(s->program, pass);
+    msgpack_pack_array(p, (size_t)__builtin_popcountll(args));
+    for (uint64_t left = args; left; left &= left - 1)
+        pack_str(p, s->request->args[__builtin_ctzll(left)].name);
     pack_str(p, "writes");
     unsigned n_outputs = s->program->n_outputs, n = 0; /* without those of products */
     for (unsigned i = 0; i < pass->n_stores; i++)

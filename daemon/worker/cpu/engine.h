@@ -32,6 +32,10 @@ void together_begin(struct tile *t, const struct thread_context *th);
 int64_t together_bytes(const struct tile *t, const struct port *port, const struct port_box *box);
 void together_place(const struct tile *t, const struct port *port, const struct port_box *box,
                     void *memory, struct engine_view *ret_view);
+/* The same of an input, with what lies around the grains where it is near; and the views of all
+ * that is read with it. */
+int64_t together_input_bytes(const struct tile *t, const struct thread_context *th, unsigned input);
+void together_input_views(const struct tile *t, struct thread_context *th, unsigned input);
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input) GAD_MUST_CHECK;
 int together_store(const struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
 

@@ -14,6 +14,8 @@
  * Called by the CPU engine's turns and reads (turn.c).
  */
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/jobs/reads.h"
+#include "kernels/neighbours.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -47,13 +49,54 @@ static bool add_operand(const struct tile *t, const struct port *port, const str
     return true;
 }
 
+/* The box of an input that is near, of all grains together. */
+static void near_box_of_all(const struct tile *t, const struct thread_context *th, unsigned input,
+                            struct port_box *ret_box)
+{
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    int ndim = tile_pass(t)->ndim;
+    memcpy(start, th->start, (size_t)ndim * sizeof(start[0]));
+    memcpy(count, th->count, (size_t)ndim * sizeof(count[0]));
+    if (t->together.end - t->together.first > 1) {
+        start[t->together.axis] = t->together.start;
+        count[t->together.axis] = t->together.count;
+    }
+    reads_box(t->job->program, &t->ports->inputs[input], ndim, start, count, ret_box);
+}
+
+/* Of a grain's box and what lies around it, along the axis of all, once. */
+static bool add_near(const struct tile *t, const struct thread_context *th, unsigned input,
+                     uint64_t *grain_bytes, uint64_t *fixed_bytes)
+{
+    const struct pass_port *near = &t->ports->inputs[input];
+    const struct port_box *box = &th->input_boxes[input];
+    uint64_t n_bytes = (uint64_t)port_box_bytes(near->port, box);
+    int own = own_axis(t, near->port);
+    int64_t reach[ARRAY_MAX_NDIM];
+    if (!port_can(near->port, PORT_STAGED))
+        return true;
+    if (!port_can(near->port, PORT_LONG))
+        return false;
+    if (own < 0) {
+        *fixed_bytes += n_bytes;
+        return true;
+    }
+    n_bytes /= (uint64_t)box->count[own]; /* of one element along the axis */
+    *grain_bytes += n_bytes * (uint64_t)th->count[t->together.axis];
+    if (neighbours_reach(t->job->program, near->together, reach))
+        *fixed_bytes += n_bytes * (uint64_t)reach[own];
+    return true;
+}
+
 /* How many grains' operands the slot has room for. */
 static uint64_t count_fitting(const struct tile *t, const struct thread_context *th)
 {
     const struct pass_ports *ports = t->ports;
     uint64_t fixed_bytes = 0, grain_bytes = 0, written_once = 0;
     for (unsigned i = 0; i < ports->n_inputs; i++)
-        if (!add_operand(t, ports->inputs[i].port, &th->input_boxes[i], &grain_bytes, &fixed_bytes))
+        if (!(ports->inputs[i].is_near ? add_near(t, th, i, &grain_bytes, &fixed_bytes)
+                                       : add_operand(t, ports->inputs[i].port, &th->input_boxes[i],
+                                                     &grain_bytes, &fixed_bytes)))
             return 1;
     for (unsigned i = 0; i < ports->n_outputs; i++)
         if (!add_operand(t, ports->outputs[i].port, &th->output_boxes[i], &grain_bytes,
@@ -119,17 +162,44 @@ void together_place(const struct tile *t, const struct port *port, const struct 
     ret_view->base = (char *)ret_view->base + distance * ret_view->strides[own];
 }
 
+int64_t together_input_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
+{
+    const struct pass_port *of = &t->ports->inputs[input];
+    struct port_box all;
+    if (!of->is_near)
+        return together_bytes(t, of->port, &th->input_boxes[input]);
+    near_box_of_all(t, th, input, &all);
+    return port_box_bytes(of->port, &all);
+}
+
+void together_input_views(const struct tile *t, struct thread_context *th, unsigned input)
+{
+    const struct pass_port *of = &t->ports->inputs[input];
+    struct engine_view *view = &th->inputs[of->index];
+    int ndim = tile_pass(t)->ndim;
+    struct port_box all;
+    view->goes_on_axes = 0;
+    if (!of->is_near) {
+        together_place(t, of->port, &th->input_boxes[input], th->input_memory[input], view);
+        port_pass_view(of->port, ndim, view);
+        return;
+    }
+    near_box_of_all(t, th, input, &all);
+    of->port->ops->place(of->port, &all, th->input_memory[input], view);
+    port_pass_view(of->port, ndim, view);
+    reads_views(t->job->program, of, ndim, th->start, &all, th->inputs);
+}
+
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input)
 {
-    const struct port *port = t->ports->inputs[input].port;
-    const struct port_box *box = &th->input_boxes[input];
-    int own = longer_axis(t, port);
-    struct port_box all;
-    if (own >= 0) {
-        box_of_all(t, box, port->array.ndim, own, &all);
-        box = &all;
-    }
-    return port->ops->fill(port, box, th->input_memory[input], &th->io, &th->error);
+    const struct pass_port *of = &t->ports->inputs[input];
+    struct port_box all = th->input_boxes[input];
+    int own = longer_axis(t, of->port);
+    if (of->is_near)
+        near_box_of_all(t, th, input, &all);
+    else if (own >= 0)
+        box_of_all(t, &th->input_boxes[input], of->port->array.ndim, own, &all);
+    return reads_fill(of, &all, th->input_memory[input], &th->io, &th->error);
 }
 
 int together_store(const struct tile *t, struct thread_context *th)

@@ -29,7 +29,7 @@
 static int64_t staged_bytes(const struct tile *t, const struct thread_context *th, unsigned input)
 {
     const struct port *port = t->ports->inputs[input].port;
-    return port_can(port, PORT_STAGED) ? together_bytes(t, port, &th->input_boxes[input]) : 0;
+    return port_can(port, PORT_STAGED) ? together_input_bytes(t, th, input) : 0;
 }
 
 /* On its way to or from a journal every output passes the slot. */
@@ -118,10 +118,11 @@ static void operand_views(const struct tile *t, struct thread_context *th)
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
         struct engine_view *view = &th->inputs[ports->inputs[i].index];
-        if (!swaths_input(t, th, view))
-            together_place(t, port, &th->input_boxes[i], th->input_memory[i], view);
         view->is_fetched_ahead = is_large && port->region;
-        port_pass_view(port, ndim, view);
+        if (swaths_input(t, th, view))
+            port_pass_view(port, ndim, view);
+        else
+            together_input_views(t, th, i);
     }
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;

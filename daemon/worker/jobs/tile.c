@@ -12,6 +12,7 @@
  */
 #include "daemon/worker/engine.h"
 #include "daemon/worker/io/ring.h"
+#include "daemon/worker/jobs/reads.h"
 #include "kernels/cpu/engine.h"
 #include "proto/util.h"
 
@@ -40,7 +41,8 @@ void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
     geometry_grain(g, ops->has_runs ? grain : ops->grain_number(t, grain), th->start, th->count);
     plan_open_clip(tile_plan(t), t->open_length, th->start, th->count);
     for (unsigned i = 0; i < ports->n_inputs; i++)
-        port_pass_box(ports->inputs[i].port, g->ndim, th->start, th->count, &th->input_boxes[i]);
+        reads_box(t->job->program, &ports->inputs[i], g->ndim, th->start, th->count,
+                  &th->input_boxes[i]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         port_pass_box(ports->outputs[i].port, g->ndim, th->start, th->count, &th->output_boxes[i]);
 }
@@ -71,8 +73,10 @@ static void grain_count(struct tile *t, const struct thread_context *th)
     struct measure *m = &t->measure;
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
-        m->read_bytes[traffic_path_of(&port->array.at)] +=
-            bytes_to_count(t, port, &th->input_boxes[i]);
+        struct port_box box = th->input_boxes[i];
+        if (ports->inputs[i].is_near) /* what lies around it is others' */
+            port_pass_box(port, tile_pass(t)->ndim, th->start, th->count, &box);
+        m->read_bytes[traffic_path_of(&port->array.at)] += bytes_to_count(t, port, &box);
     }
     if (t->step == WALK_LOG) /* counted when it is in the output */
         return;
@@ -191,8 +195,7 @@ static void tile_prefetch(struct tile *t, struct thread_context *th)
     for (uint64_t grain = t->grain + 1; grain < end; grain++) {
         tile_boxes(t, grain, th);
         for (unsigned i = 0; i < ports->n_inputs; i++)
-            if (ports->inputs[i].port->ops->prefetch)
-                ports->inputs[i].port->ops->prefetch(ports->inputs[i].port, &th->input_boxes[i]);
+            reads_prefetch(&ports->inputs[i], &th->input_boxes[i]);
     }
 }
 

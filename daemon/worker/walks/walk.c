@@ -10,6 +10,7 @@
  * behind this one.
  */
 #include "daemon/worker/jobs/tile.h"
+#include "kernels/neighbours.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -29,18 +30,24 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
     const struct pass *pass = &program->passes[index];
     ports->n_inputs = ports->n_outputs = ports->n_rings = 0;
     ports->needs_slot = job->fills_slots;
-    for (unsigned i = 0; i < program->n_inputs; i++)
-        if (pass->inputs_used >> i & 1) {
-            add_port(ports, &job->ports[i], ports->n_inputs, false);
-            ports->inputs[ports->n_inputs++] = (struct pass_port){&job->ports[i], i};
-        }
+    for (unsigned i = 0; i < program->n_inputs; i++) {
+        if (!(pass->inputs_used >> i & 1))
+            continue;
+        struct pass_port input = {&job->ports[i], i, neighbours_together(program, pass, i), false};
+        for (uint64_t left = input.together; left; left &= left - 1)
+            input.is_near |= program->inputs[__builtin_ctzll(left)].is_near;
+        if (input.together & ((UINT64_C(1) << i) - 1)) /* it is read with one before it */
+            continue;
+        add_port(ports, &job->ports[i], ports->n_inputs, false);
+        ports->inputs[ports->n_inputs++] = input;
+    }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = program->stores[pass->first_store + i].output;
         if (output >= program->n_outputs) /* it is an operand of a product */
             continue;
         struct port *port = &job->ports[program->n_inputs + output];
         add_port(ports, port, REQUEST_MAX_ARGS + ports->n_outputs, true);
-        ports->outputs[ports->n_outputs++] = (struct pass_port){port, output};
+        ports->outputs[ports->n_outputs++] = (struct pass_port){.port = port, .index = output};
     }
 }
 

@@ -17,7 +17,7 @@
  * misses is noted in the tile, and done() tells the walk. Whoever reads results is a tile of a
  * later pass, and begins after the scheduler's lock has seen all tiles of this one end.
  */
-#include "daemon/worker/jobs/tile.h"
+#include "daemon/worker/jobs/reads.h"
 #include "proto/util.h"
 
 #include <assert.h>
@@ -86,10 +86,15 @@ void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int
     const struct port *port = walk->port;
     const struct geometry *g = &plan_of(job)->geometry;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    struct port_box box;
     geometry_grain(g, position, start, count);
     plan_open_clip(plan_of(job), job->walk.length, start, count);
-    geometry_operand_box(g->ndim, start, count, port->array.ndim, port->array.shape, ret_start,
-                         ret_count);
+    port_pass_box(port, g->ndim, start, count, &box);
+    for (unsigned i = 0; i < job->walk.ports.n_inputs; i++)
+        if (job->walk.ports.inputs[i].port == port)
+            reads_box(job->program, &job->walk.ports.inputs[i], g->ndim, start, count, &box);
+    memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
+    memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
 }
 
 /* Of the results, the states of a scan are those of its own pass. */

@@ -123,13 +123,13 @@ static bool is_within_limits(const struct program *program, const struct pass *p
 }
 
 static void add_stream(struct binding *b, uint16_t slot, const struct engine_view *view,
-                       enum dtype dtype)
+                       enum dtype dtype, const struct program_input *near)
 {
     uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
     if (slot == NO_SLOT)
         return;
     struct stream *s = &b->run->inputs[b->run->n_inputs++];
-    stream_init(s, b->run->box, view, dtype, limit);
+    stream_init(s, b->run->box, view, dtype, limit, near);
     s->slot = slot;
 }
 
@@ -156,17 +156,20 @@ static void init_streams(struct binding *b, const struct engine_view *inputs,
     struct run *run = b->run;
     const struct program *program = run->program;
     run->inputs = layout_take(b, BIND_MAX_STREAMS * sizeof(*run->inputs));
-    for (unsigned i = 0; i < program->n_inputs; i++)
-        add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype);
+    for (unsigned i = 0; i < program->n_inputs; i++) {
+        const struct program_input *input = &program->inputs[i];
+        add_stream(b, b->input_slot[i], &inputs[i], input->dtype, input->is_near ? input : NULL);
+    }
     for (unsigned i = 0; reduced && i < program->n_reductions; i++)
-        add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result);
+        add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result,
+                   NULL);
     run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
     init_indices(b);
     run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
     for (unsigned i = 0; i < run->n_stores; i++) {
         const struct store *store = store_at(run, i);
         stream_init(&run->stores[i].stream, run->box, &outputs[store->output],
-                    stored_dtype(run, store), 0);
+                    stored_dtype(run, store), 0, NULL);
     }
 }
 

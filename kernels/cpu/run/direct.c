@@ -23,7 +23,7 @@ static const struct stream *stream_of(const struct run *run, const struct reduci
 /* In runs that are whole rows. */
 static bool is_direct(const struct reducer *r, const struct stream *s)
 {
-    if (!s || (s->kind != STREAM_LINEAR && s->kind != STREAM_RUNS))
+    if (!s || s->near || (s->kind != STREAM_LINEAR && s->kind != STREAM_RUNS))
         return false;
     return s->kind == STREAM_LINEAR || s->n_run % r->row == 0;
 }

@@ -61,9 +61,12 @@ static void walk_copy(const struct stream *s, const struct engine_box *box, uint
     }
 }
 
+/* What is near is never overwritten, so it need not be known where exactly it is at an edge. */
 static void find_extent(struct stream *s, const struct box *w)
 {
     s->low = s->high = (uintptr_t)s->base;
+    if (s->near)
+        return;
     for (int i = 0; i < w->n; i++) {
         int64_t reach = (w->axes[i].count - 1) * w->axes[i].strides[0];
         if (reach < 0)
@@ -83,7 +86,7 @@ static bool is_aligned(const struct stream *s, const struct box *w)
 }
 
 void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
-                 enum dtype dtype, uint64_t period_limit)
+                 enum dtype dtype, uint64_t period_limit, const struct program_input *near)
 {
     *s = (struct stream){
         .dtype = dtype,
@@ -94,8 +97,12 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
         .base = view->base,
         .strides = view->strides,
         .kind = STREAM_COPIED,
+        .near = near,
+        .goes_on_axes = view->goes_on_axes,
     };
     struct box w;
+    if (near && !edges_are_in(s, box))
+        s->near = NULL;
     walk_init(&w, box, s->strides);
     find_extent(s, &w);
 
@@ -114,6 +121,13 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
     bool is_raw_bool = dtype == DTYPE_BOOL && period_limit > 0;
     if (s->is_swapped || is_raw_bool || !is_aligned(s, &w))
         return;
+    if (s->near) {
+        int fastest = box->axis_order[box->ndim - 1];
+        s->n_run = (uint64_t)box->count[fastest];
+        if (s->strides[fastest] == (int64_t)1 << s->item_log2 && s->n_run >= MIN_RUN)
+            s->kind = STREAM_RUNS;
+        return;
+    }
     if (w.axes[0].strides[0] == (int64_t)1 << s->item_log2 || w.axes[0].count == 1) {
         s->n_run = (uint64_t)w.axes[0].count;
         if (w.n == 1)
@@ -129,6 +143,8 @@ void *stream_direct(const struct stream *s, const struct engine_box *box, uint64
         return s->base + (first << s->item_log2);
     if (s->kind != STREAM_RUNS || first % s->n_run + n > s->n_run)
         return NULL;
+    if (s->near)
+        return edges_direct(s, box, first, n);
     struct box w;
     struct box_place place;
     walk_init(&w, box, s->strides);
@@ -139,7 +155,10 @@ void *stream_direct(const struct stream *s, const struct engine_box *box, uint64
 void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer)
 {
-    walk_copy(s, box, first, n, buffer, false);
+    if (s->near)
+        edges_load(s, box, first, n, buffer);
+    else
+        walk_copy(s, box, first, n, buffer, false);
     size_t n_room = round_up_u64(n, KERNEL_GRANULE), item_bytes = (size_t)1 << s->item_log2;
     char *end = (char *)buffer + n * item_bytes;
     if (n_room > n) {

@@ -64,6 +64,7 @@ rule_fn histograms_apply;                                   /* histograms.c */
 rule_fn products_apply;                                     /* products.c */
 rule_fn tensordot_apply;                                    /* tensordot.c */
 rule_fn triangles_apply;                                    /* triangles.c */
+rule_fn near_apply;                                         /* near.c */
 
 /* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
  * random numbers as many as that has elements. */

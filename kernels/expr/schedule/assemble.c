@@ -7,13 +7,61 @@
  * Called once by compile.c, after passes.c.
  */
 #include "kernels/expr/schedule/schedule.h"
+#include "kernels/neighbours.h"
 
 #include <string.h>
 
-/* By argument, plain ones before transposed ones. */
+/* By argument; as it is, then those that are near, then transposed. */
 static bool comes_before(const struct graph_node *a, const struct graph_node *b)
 {
-    return a->arg != b->arg ? a->arg < b->arg : a->is_transposed < b->is_transposed;
+    if (a->arg != b->arg)
+        return a->arg < b->arg;
+    return a->is_transposed != b->is_transposed ? a->is_transposed < b->is_transposed
+                                                : a->near < b->near;
+}
+
+#define TOGETHER_MOST_REACH 32
+#define TOGETHER_MOST_BYTES (8 * 1024) /* of what is read for one element */
+
+/* Whether one box for all of these inputs is not much larger than what they need. A client is asked
+ * for one box at a time. */
+static bool suits_together(const struct emitter *e, uint64_t inputs)
+{
+    const struct program_input *first = &e->draft.inputs[__builtin_ctzll(inputs)];
+    int64_t reach[ARRAY_MAX_NDIM], n_bytes = (int64_t)dtype_size(first->dtype);
+    if (e->c->request->args[first->arg].array.at.kind == LOCATION_PROVIDER)
+        return true;
+    for (int i = 0; neighbours_reach(&e->draft, inputs, reach) && i < first->ndim; i++) {
+        n_bytes = mul_saturating_i64(n_bytes, reach[i] + 1);
+        if (reach[i] > TOGETHER_MOST_REACH || n_bytes > TOGETHER_MOST_BYTES)
+            return false;
+        uint8_t modes = 0;
+        for (uint64_t left = inputs; left; left &= left - 1) {
+            const struct program_input *input = &e->draft.inputs[__builtin_ctzll(left)];
+            modes |= (uint8_t)((input->offsets[i] != 0) << input->modes[i]);
+        }
+        if (modes & (modes - 1)) /* of several modes */
+            return false;
+    }
+    return true;
+}
+
+/* The first input that this one is read together with. */
+static uint16_t find_together(const struct emitter *e, uint16_t index)
+{
+    const struct program_input *inputs = e->draft.inputs;
+    for (unsigned first = 0; first < index; first++) {
+        uint64_t all = UINT64_C(1) << index;
+        if (inputs[first].back != 0 || inputs[first].arg != inputs[index].arg ||
+            inputs[first].is_transposed || inputs[index].is_transposed)
+            continue;
+        for (unsigned i = first; i < index; i++)
+            if (i - inputs[i].back == first)
+                all |= UINT64_C(1) << i;
+        if (suits_together(e, all))
+            return (uint16_t)first;
+    }
+    return index;
 }
 
 static void list_input(struct emitter *e, struct graph_node *n, uint16_t index)
@@ -26,6 +74,14 @@ static void list_input(struct emitter *e, struct graph_node *n, uint16_t index)
                                     .ndim = shape->ndim};
     if (shape->ndim > 0)
         memcpy(input->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+    if (n->near != 0) {
+        const struct near_shift *shift = e->c->graph.shifts[n->near - 1];
+        input->is_near = true;
+        input->beyond = shift->beyond;
+        memcpy(input->offsets, shift->offsets, sizeof(input->offsets));
+        memcpy(input->modes, shift->modes, sizeof(input->modes));
+    }
+    input->back = index - find_together(e, index);
     n->index = index;
 }
 
@@ -33,20 +89,23 @@ static void list_input(struct emitter *e, struct graph_node *n, uint16_t index)
 static int list_inputs(struct emitter *e)
 {
     struct graph *g = &e->c->graph;
-    uint16_t used[2 * REQUEST_MAX_ARGS];
+    uint16_t used[REQUEST_MAX_ARGS];
     unsigned n_used = 0;
     for (uint16_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i].kind != NODE_INPUT || g->nodes[i].state == 0)
             continue;
         unsigned at = n_used++;
+        if (n_used > REQUEST_MAX_ARGS)
+            continue;
         for (; at > 0 && comes_before(&g->nodes[i], &g->nodes[used[at - 1]]); at--)
             used[at] = used[at - 1];
         used[at] = i;
     }
     if (n_used > REQUEST_MAX_ARGS) {
         int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
-                              "too many arguments are used plain and transposed");
-        error_expected(e->c->error, "at most %d, each of the two counted", REQUEST_MAX_ARGS);
+                              "too many arguments are used in different ways: as they are, "
+                              "transposed, or near with other offsets");
+        error_expected(e->c->error, "at most %d, each of these counted", REQUEST_MAX_ARGS);
         error_found(e->c->error, "%u", n_used);
         return r;
     }

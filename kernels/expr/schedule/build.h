@@ -11,6 +11,12 @@ int graph_find_or_add(struct compiler *c, const struct graph_node *key,
 int graph_used_scan(struct compiler *c, uint32_t column, enum op op);
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
 int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *ret) GAD_MUST_CHECK;
+/* The argument of such an input with these offsets in place of its own. */
+int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shift,
+               uint16_t *ret) GAD_MUST_CHECK;
+/* The same instruction of other sources. */
+int graph_remake(struct compiler *c, uint32_t column, uint16_t node, const uint16_t *src,
+                 uint16_t *ret) GAD_MUST_CHECK;
 int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
 /* The element's number, of a shape of its own or of none. */
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape,

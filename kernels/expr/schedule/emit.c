@@ -383,6 +383,28 @@ static int check_results(struct emitter *e, const struct pass *pass)
     return r;
 }
 
+/* What walks its arrays in an order of its own has no place for what lies around a box. */
+static int check_near(struct emitter *e, const struct pass *pass, const struct root *roots)
+{
+    const struct program *p = &e->draft;
+    const struct reduction *first = &p->reductions[pass->first_reduction];
+    bool is_near = false;
+    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
+        is_near |= p->inputs[__builtin_ctzll(left)].is_near;
+    bool has_first = p->n_reductions > pass->first_reduction;
+    const char *what = roots[0].product != 0 || roots[0].slab != 0 ? "a matrix product"
+                       : has_first && first->op == OP_QR_R         ? "qr_r"
+                       : has_first && first->op == OP_KTH          ? "a quantile"
+                                                                   : NULL;
+    if (!is_near || what == NULL)
+        return 0;
+    int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
+                          "near in one pass with %s: store one of the two first", what);
+    error_expected(e->c->error, "near of arrays, stored");
+    error_found(e->c->error, "near and %s", what);
+    return r;
+}
+
 int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, unsigned n_roots)
 {
     struct program *p = &e->draft;
@@ -404,6 +426,8 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
         r = emit_root(e, pass, roots, n_roots, i);
     if (r == 0)
         r = check_results(e, pass);
+    if (r == 0)
+        r = check_near(e, pass, roots);
     pass->n_insns = p->n_insns - pass->first_insn;
     pass->n_reductions = p->n_reductions - pass->first_reduction;
     pass->n_stores = p->n_stores - pass->first_store;

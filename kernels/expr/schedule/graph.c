@@ -39,6 +39,8 @@ int graph_init(struct compiler *c, size_t n_chars)
     g->n_nodes = 0;
     g->shapes[0] = (struct shape){.ndim = 0, .n_elements = 1};
     g->n_shapes = 1;
+    g->shifts = NULL;
+    g->n_shifts = 0;
     return 0;
 }
 
@@ -228,6 +230,41 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     return r ? r : add(c, &key, hash, ret);
 }
 
+static int shift_intern(struct compiler *c, const struct near_shift *shift, uint16_t *ret)
+{
+    struct graph *g = &c->graph;
+    if (g->shifts == NULL)
+        g->shifts = arena_take(&c->arena, EXPR_MAX_SHIFTS * sizeof(struct near_shift *));
+    if (g->shifts == NULL)
+        return compiler_no_memory(c);
+    for (*ret = 0; *ret < g->n_shifts; (*ret)++)
+        if (memcmp(g->shifts[*ret], shift, sizeof(*shift)) == 0)
+            return 0;
+    if (g->n_shifts == EXPR_MAX_SHIFTS)
+        return too_many(c, 0, "offsets of near()", EXPR_MAX_SHIFTS);
+    struct near_shift *copy = arena_take(&c->arena, sizeof(*copy));
+    if (copy == NULL)
+        return compiler_no_memory(c);
+    *copy = *shift;
+    g->shifts[g->n_shifts++] = copy;
+    return 0;
+}
+
+int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shift, uint16_t *ret)
+{
+    struct graph_node key = c->graph.nodes[input];
+    bool is_near = false;
+    uint16_t number = 0;
+    for (int i = 0; i < c->graph.shapes[key.shape].ndim; i++)
+        is_near |= shift->offsets[i] != 0;
+    if (!is_near)
+        return graph_input(c, (uint16_t)key.arg, key.is_transposed, ret);
+    int r = shift_intern(c, shift, &number);
+    key.near = number + 1u;
+    key.is_near = true;
+    return r ? r : graph_find_or_add(c, &key, ret);
+}
+
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,
                 uint16_t *ret)
 {
@@ -340,6 +377,7 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
         key.reads |= n->reads;
         key.axes |= n->axes;
         key.is_free |= n->is_free;
+        key.is_near |= n->is_near;
         key.sized = join_sizes(g, key.sized, n->sized);
         if (n->level > key.level)
             key.level = n->level;
@@ -350,6 +388,14 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
         return r;
     key.need = need_of(g, &key);
     return add(c, &key, hash, ret);
+}
+
+int graph_remake(struct compiler *c, uint32_t column, uint16_t node, const uint16_t *src,
+                 uint16_t *ret)
+{
+    const struct graph_node n = c->graph.nodes[node];
+    return add_op(c, column, (enum op)n.op, (enum dtype)n.compute, (enum dtype)n.dtype, n.n_src,
+                  src, ret);
 }
 
 int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret)

@@ -6,6 +6,7 @@
 
 #define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
 #define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
+#define EXPR_MAX_SHIFTS 256  /* different ones of near() */
 
 enum node_kind {
     NODE_INPUT,
@@ -53,6 +54,7 @@ struct graph_node {
     uint64_t axes;       /* bit 32 + i: index(i) is read, in the same way */
     bool is_free;        /* an index() or the number of an element is read that takes what shape it
                             meets, in the same way */
+    bool is_near;        /* an input that is near is read, in the same way */
     uint16_t sized;      /* the shape of the number of an element that has one; NODE_NONE: there is
                             none, SIZED_DIFFERENTLY: they are of different sizes */
     uint16_t over;       /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
@@ -62,7 +64,8 @@ struct graph_node {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
         struct {            /* NODE_INPUT */
             uint32_t arg;
-            uint32_t is_transposed; /* 1: its last two axes are exchanged, in its shape too */
+            uint16_t is_transposed; /* 1: its last two axes are exchanged, in its shape too */
+            uint16_t near;          /* one more than the number of its offsets; 0: it has none */
         };
         int64_t axis;               /* NODE_INDEX; below 0: from the end; INDEX_FLAT: its number */
         struct {                    /* NODE_REDUCTION and NODE_SCAN */
@@ -83,6 +86,13 @@ struct graph_node {
     uint8_t slab; /* of slabs.c: the value of a slab that it is, one more than its number */
 };
 
+/* Of a NODE_INPUT that is near, as in struct program_input. */
+struct near_shift {
+    int64_t offsets[ARRAY_MAX_NDIM];
+    uint8_t modes[ARRAY_MAX_NDIM];
+    union scalar beyond;
+};
+
 struct shape {
     int ndim;
     const int64_t *dims;
@@ -95,4 +105,6 @@ struct graph {
     uint16_t *buckets;
     uint32_t bucket_mask;
     uint16_t n_nodes, capacity, n_shapes;
+    struct near_shift **shifts; /* different ones; NULL: none yet */
+    uint16_t n_shifts;
 };

@@ -236,7 +236,13 @@ static int parse_positional(struct parser *p, struct call *call)
                              "an argument without a name behind one that has a name");
     if (at >= call->n_required && at < call->n_required + keywords_count_positional(call->op))
         return set_keyword(p, call, at - call->n_required, column);
-    return at < call->n_required ? set_required(p, call, at) : parser_binary(p, 0, &child);
+    if (at < call->n_required)
+        return set_required(p, call, at);
+    int r = parser_binary(p, 0, &child);
+    if (r == 0 && call->takes_more && call->n_more < ARRAY_MAX_NDIM)
+        call->more[call->n_more] = child;
+    call->n_more += call->takes_more;
+    return r;
 }
 
 int arguments_parse(struct parser *p, struct call *call)
@@ -259,6 +265,7 @@ void arguments_init(struct call *call, const struct parser *p, const struct toke
     *call = (struct call){.name = name, .op = op, .open_column = parser_column(p)};
     call->n_required = op_info(op)->n_args;
     call->n_keywords = keywords_count(op);
+    call->takes_more = op == OP_NEAR;
     for (unsigned i = 0; i < CALL_MAX_CHILDREN; i++)
         call->children[i] = AST_ABSENT;
 }

@@ -7,7 +7,7 @@
  *
  * A call's node has as many children as the operation has arguments and keywords. Their numbers are
  * checked here, so that later stages can rely on them. select()'s children are its conditions, its
- * choices, and the default.
+ * choices, and the default; near()'s offsets stand behind its keywords.
  *
  * Called by names.c.
  */
@@ -203,6 +203,16 @@ static int parse_result(struct parser *p, const struct token *name, enum op op, 
     return r ? r : parser_advance(p);
 }
 
+static int too_many_offsets(struct parser *p, const struct call *call)
+{
+    int r = compiler_fail(p->c, GAD_BAD_ARITY, call->name->start + 1,
+                          "near takes an offset for each axis, and arrays have at most %d",
+                          ARRAY_MAX_NDIM);
+    error_expected(p->c->error, "at most %d offsets", ARRAY_MAX_NDIM);
+    error_found(p->c->error, "%u", call->n_more);
+    return r;
+}
+
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
 {
     const char *text = parser_text(p, name);
@@ -225,7 +235,9 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
         r = arguments_parse(p, &call);
     if (r == 0)
         r = arguments_check(p, name, op, call.n_required,
-                            call.n_positional + call.n_named_required);
+                            call.n_positional + call.n_named_required - call.n_more);
+    if (r == 0 && call.n_more > ARRAY_MAX_NDIM)
+        r = too_many_offsets(p, &call);
     if (r == 0)
         r = arguments_require(p, &call);
     if (r == 0 && op_info(op)->n_results == 2)
@@ -236,5 +248,9 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
     n->op = (uint16_t)op;
     n->dtype = (uint8_t)dtype;
     n->result = result;
-    return parser_set_children(p, *ret, call.children, call.n_required + call.n_keywords);
+    uint32_t children[CALL_MAX_CHILDREN + ARRAY_MAX_NDIM];
+    unsigned n_children = call.n_required + call.n_keywords;
+    memcpy(children, call.children, n_children * sizeof(children[0]));
+    memcpy(children + n_children, call.more, call.n_more * sizeof(children[0]));
+    return parser_set_children(p, *ret, children, n_children + call.n_more);
 }

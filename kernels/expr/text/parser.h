@@ -104,6 +104,11 @@ struct call {
     bool has_named;
     bool is_given[CALL_MAX_CHILDREN];
     uint32_t children[CALL_MAX_CHILDREN];
+    /* Of an operation that takes any number of arguments behind those that it must have, by
+     * position; more than there is room for are counted alone. */
+    bool takes_more;
+    unsigned n_more;
+    uint32_t more[ARRAY_MAX_NDIM];
 };
 
 /* The token is the "(". */

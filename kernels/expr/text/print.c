@@ -224,6 +224,20 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
                 p->checks[i].limit, p->checks[i].expected);
 }
 
+static void add_near(struct text *t, const struct program_input *input, unsigned index)
+{
+    static const char *const modes[] = {"edge", "constant", "reflect", "symmetric", "wrap"};
+    const char *before = " near ";
+    for (int i = 0; input->is_near && i < input->ndim; i++) {
+        add(t, "%s%" PRId64, before, input->offsets[i]);
+        if (input->offsets[i] != 0)
+            add(t, " %s", modes[input->modes[i]]);
+        before = ", ";
+    }
+    if (input->back > 0)
+        add(t, " with in%u", index - input->back);
+}
+
 void program_print(const struct program *program, char *buffer, size_t n_bytes)
 {
     if (n_bytes == 0)
@@ -235,6 +249,7 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
         add(&t, "in%u = argument %u%s: %s ", i, input->arg,
             input->is_transposed ? " transposed" : "", dtype_name(input->dtype));
         add_shape(&t, input->ndim, input->shape);
+        add_near(&t, input, i);
         add(&t, "\n");
     }
     for (unsigned i = 0; i < program->n_stages; i++) {

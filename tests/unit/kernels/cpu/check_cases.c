@@ -86,7 +86,8 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_QUANTILE:
     case OP_RULE_MATMUL:
     case OP_RULE_TENSORDOT:
-    case OP_RULE_QR: return NOT_WRITTEN;
+    case OP_RULE_QR:
+    case OP_RULE_NEAR: return NOT_WRITTEN;
     }
     return ALL;
 }

@@ -38,6 +38,7 @@ static const struct written {
     {OP_BERNOULLI, {"where(bernoulli(0.5, seed=1), a, b)"}},
     {OP_POISSON, {"poisson(3.5, seed=1) + b", "poisson(300, seed=1) + b"}},
     {OP_CHOICE, {"choice(10, seed=1) + b"}},
+    {OP_NEAR, {"near(a, 1) + b", "near(a + b, -2, mode=constant, value=3)"}},
     {OP_QR_R, {"where(max(qr_r(integers(-9, 9, size=(40, 3), seed=1))) > 0, a, b)"}},
     {OP_TENSORDOT, {"tensordot(a, b, 1) + a"}},
     {OP_PERMUTATION, {"permutation(130, seed=1) + b"}},

@@ -143,6 +143,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_MATMUL:
     case OP_RULE_TENSORDOT:
     case OP_RULE_QR:
+    case OP_RULE_NEAR:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
@@ -487,7 +488,11 @@ static const char *check_tables(const struct job_request *request, const struct 
         CHECK(p->inputs[i].arg < request->n_args && !request->args[p->inputs[i].arg].is_scalar);
         const struct program_input *input = &p->inputs[i];
         CHECK(i == 0 || input->arg > input[-1].arg ||
-              (input->arg == input[-1].arg && input->is_transposed && !input[-1].is_transposed));
+              (input->arg == input[-1].arg &&
+               (input->is_near || (input->is_transposed && !input[-1].is_transposed))));
+        CHECK(!input->is_near || !input->is_transposed);
+        CHECK(input->back <= i && input[-input->back].arg == input->arg);
+        CHECK(input[-input->back].back == 0);
         CHECK(!input->is_transposed || is_of_operands(p, i));
         const char *fault = check_input_shape(input, &request->args[input->arg].array);
         if (fault != NULL)

@@ -1,0 +1,153 @@
+/* Where an input that is near goes beyond the ends of its array.
+ *
+ *     near(u, 0, -1), mode edge, of a row:      u0 | u0 u1 u2 u3 u4 u5 ...
+ *     strips of it:                            [ copied ][ where it lies ][ ...
+ *
+ * An element's place along each axis is found by the input's mode, one axis at a time, so a row
+ * above the first one is another row or none, as a whole. Only along the fastest axis elements of
+ * one row differ: those that lie inside are used where they are, or copied as a run, and those
+ * beyond go one by one.
+ *
+ * Called by stream.c; boxes that have no such elements have no need of it.
+ */
+#include "kernels/cpu/run/strided.h"
+#include "kernels/cpu/run/stream.h"
+#include "kernels/neighbours.h"
+#include "proto/util.h"
+
+#include <string.h>
+
+#define BEYOND INT64_MIN /* in place of a distance */
+
+/* One axis of the pass, as the input has it. */
+struct edge_axis {
+    bool is_moved; /* else elements follow each other as in the box */
+    enum near_mode mode;
+    int64_t first, length; /* of the box's first element; of the axis */
+};
+
+static struct edge_axis edge_axis_of(const struct stream *s, const struct engine_box *box, int axis)
+{
+    const struct program_input *input = s->near;
+    int own = axis - (box->ndim - input->ndim);
+    if (own < 0 || input->offsets[own] == 0 || s->goes_on_axes >> axis & 1)
+        return (struct edge_axis){.is_moved = false};
+    return (struct edge_axis){.is_moved = true,
+                              .mode = (enum near_mode)input->modes[own],
+                              .first = (box->start ? box->start[axis] : 0) + input->offsets[own],
+                              .length = input->shape[own]};
+}
+
+/* Of the box's element i along the axis, in steps from where its first one would be. */
+static int64_t edge_distance(const struct edge_axis *a, int64_t i)
+{
+    if (!a->is_moved)
+        return i;
+    int64_t place = neighbours_place(a->mode, a->first + i, a->length);
+    return place < 0 ? BEYOND : place - a->first;
+}
+
+bool edges_are_in(const struct stream *s, const struct engine_box *box)
+{
+    for (int axis = 0; axis < box->ndim; axis++) {
+        struct edge_axis a = edge_axis_of(s, box, axis);
+        if (a.is_moved && (a.first < 0 || a.first + box->count[axis] > a.length))
+            return true;
+    }
+    return false;
+}
+
+/* The row in which an element lies, and its place there: NULL: all of it is beyond. */
+static const char *find_row(const struct stream *s, const struct engine_box *box, uint64_t element,
+                            int64_t *ret_at)
+{
+    const char *row = s->base;
+    bool is_beyond = false;
+    for (int k = box->ndim - 1; k >= 0; k--) {
+        int axis = box->axis_order[k];
+        int64_t i = (int64_t)(element % (uint64_t)box->count[axis]);
+        element /= (uint64_t)box->count[axis];
+        if (k == box->ndim - 1) {
+            *ret_at = i;
+            continue;
+        }
+        struct edge_axis a = edge_axis_of(s, box, axis);
+        int64_t distance = edge_distance(&a, i);
+        is_beyond |= distance == BEYOND;
+        row += is_beyond ? 0 : distance * s->strides[axis];
+    }
+    return is_beyond ? NULL : row;
+}
+
+void *edges_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n)
+{
+    int64_t at;
+    const char *row = find_row(s, box, first, &at);
+    struct edge_axis a = edge_axis_of(s, box, box->axis_order[box->ndim - 1]);
+    if (!row || (a.is_moved && (a.first + at < 0 || a.first + at + (int64_t)n > a.length)))
+        return NULL;
+    return (char *)(uintptr_t)row + (at << s->item_log2); /* an input: it is only read */
+}
+
+static void fill_beyond(const struct stream *s, char *strip, size_t n)
+{
+    char value[sizeof(union scalar)];
+    size_t item_bytes = (size_t)1 << s->item_log2;
+    memcpy(value, &s->near->beyond, sizeof(value));
+    for (size_t i = 0; s->is_swapped && i < item_bytes / 2; i++) {
+        char taken = value[i];
+        value[i] = value[item_bytes - 1 - i];
+        value[item_bytes - 1 - i] = taken;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(strip + (i << s->item_log2), value, item_bytes);
+}
+
+/* Of one row, from its element `at` on. */
+static void load_row(const struct stream *s, const struct edge_axis *a, int64_t stride,
+                     const char *row, int64_t at, size_t n, char *strip)
+{
+    size_t item_bytes = (size_t)1 << s->item_log2;
+    for (size_t done = 0, n_now; done < n; done += n_now) {
+        int64_t i = at + (int64_t)done, place = a->first + i;
+        char *to = strip + (done << s->item_log2);
+        n_now = n - done;
+        if (a->is_moved && place >= 0 && place < a->length)
+            n_now = min_u64(n_now, (uint64_t)(a->length - place));
+        else if (a->is_moved)
+            n_now = 1;
+        int64_t distance = edge_distance(a, i);
+        const struct strided_block block = {.n_rows = 1,
+                                            .n = n_now,
+                                            .dst = to,
+                                            .dst_stride = (int64_t)item_bytes,
+                                            .src =
+                                                row + (distance == BEYOND ? 0 : distance * stride),
+                                            .src_stride = stride};
+        if (distance == BEYOND)
+            fill_beyond(s, to, 1);
+        else if (n_now == 1)
+            memcpy(to, block.src, item_bytes);
+        else
+            strided_copy(s->item_log2, &block);
+    }
+}
+
+void edges_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
+                char *strip)
+{
+    int fastest = box->axis_order[box->ndim - 1];
+    struct edge_axis a = edge_axis_of(s, box, fastest);
+    while (n > 0) {
+        int64_t at;
+        const char *row = find_row(s, box, first, &at);
+        size_t n_row = min_u64((uint64_t)(box->count[fastest] - at), n);
+        if (row)
+            load_row(s, &a, s->strides[fastest], row, at, n_row, strip);
+        else
+            fill_beyond(s, strip, n_row);
+        strip += n_row << s->item_log2;
+        first += n_row;
+        n -= n_row;
+    }
+}

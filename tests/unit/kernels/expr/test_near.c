@@ -1,0 +1,107 @@
+/* near: which inputs an expression comes to, and what is refused, with its column. */
+#include "tests/unit/kernels/expr/support.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+
+static void check_text(const char *exprs, const char *text)
+{
+    struct fixture *f = fixture_new();
+    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
+    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
+    fixture_free(f);
+}
+
+Test(expr_near, of_an_expression_is_the_expression_of_what_is_near)
+{
+    check_text("f8 + near(f8 * row, 1, -1, mode=wrap)",
+               "in0 = argument 10: float64 (3, 4)\n"
+               "in1 = argument 10: float64 (3, 4) near 1 wrap, -1 wrap with in0\n"
+               "in2 = argument 11: float64 (4,) near -1 wrap\n"
+               "pass 0 over (3, 4): 1 register\n"
+               "  r0 = multiply.float64 in1 in2\n"
+               "  r0 = add.float64 in0 r0\n"
+               "  out0 = r0 (float64)\n");
+    check_text("near(f8 - max(f8), 0, 1) + near(near(f8, 0, 1), 1, 0)",
+               "in0 = argument 10: float64 (3, 4)\n"
+               "in1 = argument 10: float64 (3, 4) near 0, 1 edge with in0\n"
+               "in2 = argument 10: float64 (3, 4) near 1 edge, 1 edge with in0\n"
+               "pass 0 over (3, 4): 0 registers\n"
+               "  red0 = max.float64 in0 (float64)\n"
+               "pass 1 over (3, 4): 1 register\n"
+               "  r0 = subtract.float64 in1 red0\n"
+               "  r0 = add.float64 r0 in2\n"
+               "  out0 = r0 (float64)\n");
+}
+
+Test(expr_near, what_is_beyond_a_constant_is_the_expressions)
+{
+    check_text("near(f8, 0, -1, mode=constant, value=2)",
+               "in0 = argument 10: float64 (3, 4) near 0, -1 constant\n"
+               "pass 0 over (3, 4): 0 registers\n"
+               "  out0 = in0 (float64)\n");
+    check_text("near(-f8, 0, -1, mode=constant, value=2)",
+               "in0 = argument 10: float64 (3, 4) near 0, -1 edge\n"
+               "pass 0 over (3, 4): 2 registers\n"
+               "  r0 = greater_equal.int64 index1 1\n"
+               "  r1 = negative.float64 in0\n"
+               "  r1 = where.float64 r0 r1 2\n"
+               "  out0 = r1 (float64)\n");
+    check_text("f8 + near(row * 2, 4, mode=constant)", "in0 = argument 10: float64 (3, 4)\n"
+                                                       "pass 0 over (3, 4): 1 register\n"
+                                                       "  r0 = add.float64 in0 0\n"
+                                                       "  out0 = r0 (float64)\n");
+}
+
+Test(expr_near, offsets_are_as_short_as_they_can_be)
+{
+    check_text("near(f8, -5, 0) + near(f8, 4, -3, mode=wrap)",
+               "in0 = argument 10: float64 (3, 4) near -2 edge, 0\n"
+               "in1 = argument 10: float64 (3, 4) near 1 wrap, 1 wrap\n"
+               "pass 0 over (3, 4): 1 register\n"
+               "  r0 = add.float64 in0 in1\n"
+               "  out0 = r0 (float64)\n");
+    check_text("near(column, 0, 7) + near(f8, 3, 4, mode=wrap)",
+               "in0 = argument 10: float64 (3, 4)\n"
+               "in1 = argument 12: float64 (3, 1)\n"
+               "pass 0 over (3, 4): 1 register\n"
+               "  r0 = add.float64 in1 in0\n"
+               "  out0 = r0 (float64)\n");
+}
+
+Test(expr_near, refusals_say_what_to_write)
+{
+    static const struct expected cases[] = {
+        {"f8 + near(f8, 1)",
+         "bad-arity: column 6: near takes an offset for each axis of its array, "
+         "which has 2; 1 given"},
+        {"near(f8, 1, 0.5)", "bad-expression: column 13: near: an offset must be an integer that "
+                             "is known here, as in near(x, -1, 0)"},
+        {"near(f8, 3, 0, mode=reflect)",
+         "bad-shape: column 10: near: axis 0 has length 3, and mode 'reflect' says nothing of what "
+         "is so far beyond its ends"},
+        {"near(f8, 0, -5, mode=symmetric)",
+         "bad-shape: column 13: near: axis 1 has length 4, and mode 'symmetric' says nothing of "
+         "what is so far beyond its ends"},
+        {"near(f8, 0, 1, mode=wrop)",
+         "bad-expression: column 21: near: unknown mode 'wrop', did you mean 'wrap'?"},
+        {"near(f8, 0, 1, value=1)", "bad-expression: column 22: near: 'value' is what lies beyond "
+                                    "the ends with mode 'constant'"},
+        {"near(i1, 0, 1, mode=constant, value=1.5)",
+         "bad-dtype: column 37: near: 'value' is no int8, which the elements are"},
+        {"near(mean(f8, axis=0), 1) + f8",
+         "bad-expression: column 1: near of a reduction: that is made by another pass"},
+        {"near(near(f8, 1, 0), -1, 0)",
+         "bad-expression: column 1: near of near: both go beyond the ends of one axis"},
+        {"near(f8 + normal(seed=1), 1, 0)",
+         "bad-expression: column 1: near of random numbers: each element draws its own"},
+        {"near(f8 + index(0), 1, 0)", "bad-expression: column 1: near of index(): it has no ends"},
+        {"near(f8, 1, 0) @ f8.T",
+         "bad-expression: near in one pass with a matrix product: store one of the two first"},
+        {"median(near(f8, 1, 0))",
+         "bad-expression: near in one pass with a quantile: store one of the two first"},
+        {"near(f8, 1, 0, mode=reflect)", "float64 (3, 4)"},
+    };
+    EXPECT_RESULTS(cases);
+}
