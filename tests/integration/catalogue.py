@@ -133,6 +133,7 @@ ELSEWHERE = {
     "cumprod": ("test_counts", "test_scans"),
     "matmul": ("test_products", "test_shapes"),
     "tensordot": ("test_slabs", "test_tensors"),
+    "near": ("test_near", "test_of_every_shape_and_mode"),
     "qr_r": ("test_triangles", "test_r_of_every_shape"),
     **{name: ("test_quantiles", "test_every_function") for name in (
         "quantile percentile median nanquantile nanpercentile nanmedian").split()},

@@ -390,7 +390,7 @@ def test_the_dtypes_of_every_operation_are_those_that_the_daemon_takes(daemon):
             expected += [expected[-1]] * (n_args - len(expected))
             call = {"astype": "float32({})", "select": "select([{}], [{}])",
                     "clip": "clip({}, min=0, max=1)", "integers": "integers({}, seed=1)",
-                    "bernoulli": "bernoulli({}, seed=1)",
+                    "bernoulli": "bernoulli({}, seed=1)", "near": "near({}, 1)",
                     "tensordot": "tensordot({}, {}, 1)", "bincount": "bincount({}, length=3)",
                     **{name: name + "({}, 0.5)" for name in (
                         "quantile", "percentile", "nanquantile", "nanpercentile")}}.get(

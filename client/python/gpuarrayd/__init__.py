@@ -36,6 +36,7 @@ from ._functions.functions_of_one import *  # noqa: F403
 from ._functions.functions_of_two import *  # noqa: F403
 from ._functions.counts import *  # noqa: F403
 from ._functions.einsum import *  # noqa: F403
+from ._functions.near import *  # noqa: F403
 from ._functions.products import *  # noqa: F403
 from ._functions.quantiles import *  # noqa: F403
 from ._functions.reductions import *  # noqa: F403
@@ -89,6 +90,8 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
+    # neighbours
+    "near",
     # decompositions
     "qr_r", "cov", "corrcoef",
     "diagonal", "trace",

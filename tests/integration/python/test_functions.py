@@ -55,7 +55,8 @@ def test_arguments_options_and_texts_are_the_catalogues(gd):
         function = getattr(gd, op["name"])
         assert inspect.getdoc(function).split("\n")[0] == op["doc"], op["name"]
         required = [p for p in parameters(function) if p.default is inspect.Parameter.empty]
-        assert len(required) == op["args"] + (op["name"] == "astype"), op["name"]
+        more = op["name"] in ("astype", "near")  # the dtype, the offsets
+        assert len(required) == op["args"] + more, op["name"]
         optional = [f"{p.name}={p.default!r}".replace("'", "").replace("<no value>", "None")
                     for p in parameters(function)
                     if p not in required and not (op["name"] in ELSEWHERE and p.name in HERE_ALONE)]

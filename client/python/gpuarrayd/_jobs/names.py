@@ -10,6 +10,7 @@ A text is read once; what was found is kept.
 import functools
 from typing import NamedTuple
 
+WORDS = frozenset(("mode", "method", "side"))  # parameters that are a word: method=lower
 CONSTANTS = frozenset((
     "pi", "e", "inf", "nan", "True", "False", "None", "bool", "int8", "int16", "int32", "int64",
     "uint8", "uint16", "uint32", "uint64", "float32", "float64", "np", "numpy", "newaxis"))
@@ -41,8 +42,9 @@ def _is_optional(name: str) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Up to what the language has not (a comment, a string), where the daemon will refuse it."""
+    """Up to what the language has not (a comment), where the daemon will refuse it."""
     import re
+    text = re.sub(r"'\w*'|\"\w*\"", "0", text)  # a word in quotes
     text = re.split(r"[^\w\s.,;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)[0]
     number = r"(?:\d|\.\d)[\w.]*(?:(?<=[eE])[+-]\d\w*)?"
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
@@ -54,7 +56,8 @@ def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
     bound: set[str] = set()
     waiting: list[str] = []
     depth = 0
-    for before, token, after in zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False):
+    for named, before, token, after in zip(["", "", *tokens], ["", *tokens], tokens,
+                                           [*tokens[1:], ""], strict=False):
         if token in ("(", "["):
             depth += 1
         elif token in (")", "]"):
@@ -65,6 +68,8 @@ def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
             continue
         if after == "=":
             waiting += [token] if depth == 0 else []
+        elif before == "=" and named in WORDS and depth > 0:
+            continue
         elif after != "(" and token not in bound \
                 and not (after == "." and token in ("np", "numpy")):
             found.setdefault(token)

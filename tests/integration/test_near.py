@@ -1,0 +1,147 @@
+"""near(u, -1, 0): against numpy.pad and slices, of every mode, dtype, order and shape, wherever the
+array lies and however it is cut."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import wire
+from catalogue import NUMPY_2
+from conftest import ENGINE, Daemon
+
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
+              pytest.mark.skipif(ENGINE != "cpu", reason="a device reads nothing near")]
+
+MODES = ("edge", "constant", "reflect", "symmetric", "wrap")
+
+
+def padded(u, offsets, mode, value=0):
+    if u.size == 0:
+        return u
+    widths = [(max(0, -o), max(0, o)) for o in offsets]
+    more = {"constant_values": value} if mode == "constant" else {}
+    whole = np.pad(u, widths, mode, **more)
+    return whole[tuple(slice(before + o, before + o + n)
+                       for (before, _), o, n in zip(widths, offsets, u.shape))]
+
+
+def text(name, offsets, mode, value=0):
+    more = f", value={value}" if mode == "constant" else ""
+    return f"near({name}, {', '.join(map(str, offsets))}, mode={mode}{more})"
+
+
+def offsets_of(rng, shape, mode):
+    most = [{"reflect": n - 1, "symmetric": n, "wrap": 2 * n}.get(mode, n + 2) for n in shape]
+    most = [max(0, min(m, int(rng.choice([2, 99])))) for m in most]
+    return [int(rng.integers(-m, m + 1)) for m in most]
+
+
+def test_of_every_shape_and_mode(w):
+    rng = np.random.default_rng(1)
+    lengths = {1: [0, 1, 2, 5, 600], 2: [1, 2, 3, 70], 3: [1, 2, 4, 17], 4: [1, 2, 5]}
+    for case in range(160):
+        mode, dtype = MODES[case % 5], ("f4", "f8", "i2", "u1", "?", ">i4")[case % 6]
+        shape = tuple(map(int, rng.choice(lengths[1 + case // 5 % 4], 1 + case // 5 % 4)))
+        value = 1 if dtype == "?" else 7
+        u = np.asarray((rng.normal(size=shape) * 9).astype(dtype), order="CF"[case // 20 % 2])
+        v = (rng.normal(size=shape[-1:]) * 9).astype(dtype)  # broadcasts
+        a, b = offsets_of(rng, shape, mode), offsets_of(rng, shape, mode)
+        near_a, near_b = padded(u, a, mode, value), padded(u | u if dtype == "?" else u + v, b, mode,
+                                                           value)
+        whole = "u | u" if dtype == "?" else "u + v"
+        for expr, wanted in ((text("u", a, mode, value), near_a),
+                             (text(f"({whole})", b, mode, value), near_b),
+                             (f"u ^ {text('u', a, mode, value)}" if dtype in "?u1i2>i4" else
+                              f"u - {text('u', a, mode, value)}",
+                              u ^ near_a if dtype in "?u1i2>i4" else u - near_a)):
+            got = w.compute(expr, u=u, v=v)
+            assert got.shape == wanted.shape, (expr, shape)
+            np.testing.assert_array_equal(got, wanted, err_msg=f"{expr} of {shape} {dtype}")
+
+
+STENCIL = "u + 0.25*({0} + {1} + {2} + {3} - 4*u)"
+STEPS = ((1, 0), (-1, 0), (0, 1), (0, -1))
+
+
+def stencil(u, mode):
+    around = [padded(u, step, mode) for step in STEPS]
+    return u + np.float32(0.25) * (around[0] + around[1] + around[2] + around[3] - 4 * u)
+
+
+def test_files_and_memory_in_any_pool(folder):
+    """Of many grains: rows and columns as axes, and what is further than a grain is long."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(2)
+    u = (rng.integers(-999, 1000, (700, 1500))).astype("f4")
+    np.save(f"{folder}/c.npy", u)
+    np.save(f"{folder}/f.npy", np.asfortranarray(u))
+    with h5py.File(f"{folder}/u.h5", "w") as file:
+        file.create_dataset("grid", data=u, chunks=(64, 90))
+        file.create_dataset("packed", data=u, chunks=(100, 1500), compression="gzip",
+                            compression_opts=1)
+    sources = ("c.npy", "u.h5:/grid", "f.npy", "u.h5:/packed")
+    found = {}
+    for pool, threads in (("6M", 1), ("64M", 2)):
+        daemon = Daemon(pool=pool, threads=threads)
+        for case in range(10):
+            mode, source = MODES[case % 5], sources[case * 3 // 2 % 4]
+            if source.endswith("packed") and mode == "wrap":
+                source = sources[0]
+            near = STENCIL.format(*(text("u", step, mode) for step in STEPS))
+            more = f"s = sum(abs(u - {text('u', (0, 1), mode)}), axis=0)"
+            if source.endswith("npy"):  # of others a box would be too large
+                more += f"; x = {text('u', (600, -1400), mode)} - {text('u', (0, 3), mode)} + u"
+            words = [word for name in "nsx"[:2 + more.count(";")]
+                     for word in ("-o", f"{name}={folder}/{name}.npy")]
+            daemon.ctl("run", f"n = {near}; {more}", f"u={folder}/{source}", *words)
+            wanted = {"n": stencil(u, mode),
+                      "s": np.abs(u - padded(u, (0, 1), mode)).sum(axis=0),
+                      "x": padded(u, (600, -1400), mode) - padded(u, (0, 3), mode) + u}
+            for name in "nsx"[:2 + more.count(";")]:
+                got = np.load(f"{folder}/{name}.npy")
+                np.testing.assert_array_equal(got, wanted[name], err_msg=f"{name} {mode} {source}")
+                assert found.setdefault((case, name), got.tobytes()) == got.tobytes()
+        daemon.stop()
+
+
+def test_lazies_in_shared_memory_and_of_the_process(gd):
+    rng = np.random.default_rng(3)
+    u = rng.integers(-999, 1000, (300, 900)).astype("f4")
+    shared = gd.empty(u.shape, "f4")
+    shared[...] = u
+    for mode in MODES:
+        for x in (gd.lazy(shared), gd.lazy(u)):
+            if mode == "wrap" and x._node.argument() is u:
+                continue
+            lap = sum((gd.near(x, *step, mode=mode) for step in STEPS[1:]),
+                      gd.near(x, *STEPS[0], mode=mode))
+            np.testing.assert_array_equal(np.asarray(x + np.float32(0.25) * (lap - 4 * x)),
+                                          stencil(u, mode))
+    x = gd.lazy(u)
+    twice = gd.near(gd.near(x, 0, 1) - x.max(axis=0), 0, -1)  # the inner one is computed first
+    np.testing.assert_array_equal(twice[1:3, :5], padded(
+        padded(u, (0, 1), "edge") - u.max(axis=0), (0, -1), "edge")[1:3, :5])
+    for wrong, error in (((1,), gd.errors.BadArity), ((1, 0, "roll"), gd.errors.BadArgument)):
+        with pytest.raises(error):
+            gd.near(x, *wrong[:2], mode=(*wrong, "edge")[2] if len(wrong) > 2 else "edge")
+
+
+def test_what_near_refuses(daemon, w, folder):
+    """In place, and streams; what the compiler refuses is in its unit test."""
+    size = 4 * 5 * 8
+    region = wire.Region(w, 4096)
+    source = wire.described(np.zeros((4, 5)), region.at())
+    for expr, is_refused in (("u + near(u, 1, 0)", True), ("u + near(v, 1, 0)", False)):
+        with pytest.raises(wire.Error) if is_refused else contextlib.nullcontext() as caught:
+            w.run(expr, u=source, v=wire.described(np.zeros((4, 5)), region.at(size)), to=source)
+        assert not is_refused or caught.value.code == "overlapping-output"
+    np.save(f"{folder}/u.npy", np.zeros((4, 5)))
+    with open(f"{folder}/u.npy", "rb") as file:
+        failed = daemon.ctl("run", "near(u, 1, 0)", "u=-", stdin=file, check=False)
+    assert failed.returncode == 1 and "bad-argument" in failed.stderr, failed.stderr
+    if daemon.ctl("info").stdout.count("cuda") == 0:
+        with pytest.raises(wire.Error) as caught:
+            w.call("job.plan", outputs=[{"expr": "near(u, 1, 0)"}], engine="cuda",
+                   args={"u": {"dtype": "<f8", "shape": [4, 5]}})
+        assert caught.value.code == "no-engine"
