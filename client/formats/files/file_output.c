@@ -7,10 +7,10 @@
  *             link() where nothing has the name, else a hidden name first and rename()
  *
  * Everything is named in the directory that was opened, whatever others do to the way there. Where
- * a file system has no files without a name, or a writer needs a path, the file has a hidden name
- * from the beginning. After a process was killed the first kind is gone by itself; the second stays
- * until the next output of that user in that directory removes it (hidden.c). A file that
- * is replaced keeps its old content for those who have it open.
+ * a file system has no files without a name the file has a hidden one from the beginning. After a
+ * process was killed the first kind is gone by itself; the second stays until the next output of
+ * that user in that directory removes it (hidden.c). A file that is replaced keeps its old content
+ * for those who have it open.
  *
  * Called by npy, raw and HDF5 outputs.
  */
@@ -38,7 +38,7 @@ struct file_output {
     char *dir;
     const char *base;             /* in path */
     char temporary[NAME_MAX + 1]; /* in dir; "" when the file has no name */
-    char named_path[32];          /* of a named one: the file that is open, whoever has its name */
+    char open_path[32];           /* the file that is open, whoever has its name */
     bool is_unreserved;           /* some space could not be reserved: flush at the commit */
     bool is_synced;               /* on the disk when the commit returns */
     bool is_committed;
@@ -216,20 +216,15 @@ static int open_named(struct file_output *output, mode_t mode)
     return -EEXIST;
 }
 
-static int open_file(struct file_output *output, bool is_named, bool exists)
+static int open_file(struct file_output *output, bool exists)
 {
     /* Until the commit nobody else may read what will replace a private file. */
     mode_t mode = exists ? 0600 : 0666;
-    if (!is_named) {
-        output->fd = openat(output->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
-        if (output->fd >= 0)
-            return 0;
-        if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL)
-            return -errno;
-    }
-    int r = open_named(output, mode);
-    if (r == 0)
-        snprintf(output->named_path, sizeof(output->named_path), "/proc/self/fd/%d", output->fd);
+    output->fd = openat(output->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    int r = output->fd >= 0 ? 0 : -errno;
+    if (r == -EOPNOTSUPP || r == -EISDIR || r == -ENOENT || r == -EINVAL)
+        r = open_named(output, mode);
+    snprintf(output->open_path, sizeof(output->open_path), "/proc/self/fd/%d", output->fd);
     return r;
 }
 
@@ -246,8 +241,8 @@ static int create_error(const struct file_output *output, int error_number, cons
     return GAD_BAD_DESCRIPTOR;
 }
 
-int file_output_new(const char *path, bool is_named, const char *name,
-                    struct file_output **ret_output, struct gad_error *error)
+int file_output_new(const char *path, const char *name, struct file_output **ret_output,
+                    struct gad_error *error)
 {
     struct file_output *output = calloc(1, sizeof(*output));
     if (!output)
@@ -260,7 +255,7 @@ int file_output_new(const char *path, bool is_named, const char *name,
         r = check_existing(output, name, &exists, &st, error);
     if (r == 0) {
         hidden_sweep(output->dir_fd);
-        r = open_file(output, is_named, exists);
+        r = open_file(output, exists);
         if (r < 0)
             r = create_error(output, -r, name, error);
     }
@@ -293,7 +288,7 @@ int file_output_fd(const struct file_output *output)
 
 const char *file_output_path(const struct file_output *output)
 {
-    return *output->named_path ? output->named_path : NULL;
+    return output->open_path;
 }
 
 bool file_output_is_for(const struct file_output *output, const struct file_output *other)

@@ -1,7 +1,7 @@
 /* A new file that appears under its name whole or not at all.
  *
  * It is written under no name (O_TMPFILE), or a hidden temporary one where the file system has no
- * such files or the writer needs a path, and gets its name at the commit. Without a commit nothing
+ * such files, and gets its name at the commit. Without a commit nothing
  * stays behind; what a killed process has left the user's next output there removes. */
 #pragma once
 
@@ -14,17 +14,16 @@ struct file_output;
 
 /* Makes the file in the directory of `path`, whose symbolic links are followed: the link stays, the
  * file that it points to is replaced. Not where another user has put a link into a directory that
- * is shared as /tmp is: permission-denied. `name` is the error's argument. is_named: it has a
- * temporary path from the start. not-found (the directory), permission-denied, read-only,
- * bad-descriptor. */
-int file_output_new(const char *path, bool is_named, const char *name,
-                    struct file_output **ret_output, struct gad_error *error) GAD_MUST_CHECK;
+ * is shared as /tmp is: permission-denied. `name` is the error's argument. not-found (the
+ * directory), permission-denied, read-only, bad-descriptor. */
+int file_output_new(const char *path, const char *name, struct file_output **ret_output,
+                    struct gad_error *error) GAD_MUST_CHECK;
 /* NULL is allowed; without a commit the temporary file is removed. Returns NULL. */
 struct file_output *file_output_free(struct file_output *output);
 
 /* Open for reading and writing, as long as the output. */
 int file_output_fd(const struct file_output *output);
-/* A path to a named one, before and after the commit; NULL for the others. */
+/* A path of this process to it, before and after the commit. */
 const char *file_output_path(const struct file_output *output);
 /* Whether both have the same target. */
 bool file_output_is_for(const struct file_output *output, const struct file_output *other);

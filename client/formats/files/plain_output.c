@@ -71,7 +71,7 @@ static int make(struct gad_array *array, const struct format_target *target, con
         return r;
     bool is_open = array_is_open(array);
     struct file_output *output;
-    r = file_output_new(target->spec->path, false, target->name, &output, error);
+    r = file_output_new(target->spec->path, target->name, &output, error);
     if (r)
         return r;
     if (target->storage->sync)

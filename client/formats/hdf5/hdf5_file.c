@@ -107,7 +107,7 @@ bool hdf5_file_has_locking(void)
     return !setting || (strcasecmp(setting, "FALSE") != 0 && strcmp(setting, "0") != 0);
 }
 
-static hid_t access_properties(bool for_writing)
+hid_t hdf5_file_access(bool for_writing)
 {
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     if (fapl > 0 && hdf5_file_set_locking(fapl) < 0)
@@ -227,7 +227,7 @@ int hdf5_file_open(const char *path, const struct stat *st, bool for_writing, co
     if (for_writing)
         hdf5_provider_suspend(st);
     hdf5_undo(path, st);
-    _cleanup_hid_ hid_t fapl = access_properties(for_writing);
+    _cleanup_hid_ hid_t fapl = hdf5_file_access(for_writing);
     if (fapl <= 0)
         return error_set(error, GAD_NO_MEMORY, name, "HDF5 cannot be used");
     hid_t file = for_writing ? H5Fopen(path, H5F_ACC_RDWR, fapl) : open_to_read(path, fapl);

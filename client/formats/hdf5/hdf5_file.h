@@ -27,6 +27,8 @@ void hdf5_leave(struct hdf5_scope *scope);
 void hdf5_close(hid_t *id);
 #define _cleanup_hid_ __attribute__((cleanup(hdf5_close)))
 
+/* Properties for opening files, or making them. */
+hid_t hdf5_file_access(bool for_writing);
 /* Properties for making files, groups or datasets that do not note when they were made, so that two
  * runs of one job make the same bytes. */
 hid_t hdf5_untimed(hid_t class);

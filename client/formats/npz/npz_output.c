@@ -162,7 +162,7 @@ static int set_storage(struct npz_output *output, const struct format_target *wa
 static int make_scratch(struct npz_output *output, const struct format_target *wanted,
                         struct gad_error *error)
 {
-    int r = file_output_new(wanted->spec->path, false, wanted->name, &output->scratch, error);
+    int r = file_output_new(wanted->spec->path, wanted->name, &output->scratch, error);
     return r ? r
              : file_output_reserve(output->scratch, 0, output->member.n_bytes, wanted->name, error);
 }

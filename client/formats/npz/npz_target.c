@@ -52,7 +52,7 @@ int npz_target_new(const char *path, const char *name, struct npz_target **ret_t
     }
     target->n_refs = 1;
     target->path = copy;
-    int r = file_output_new(path, false, name, &target->output, error);
+    int r = file_output_new(path, name, &target->output, error);
     if (r) {
         npz_target_unref(target);
         return r;

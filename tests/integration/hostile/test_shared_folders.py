@@ -146,13 +146,16 @@ def with_slow_worker(shared):
 
 
 def left_of_a_killed(shared):
-    """The names of what a client that writes a new HDF5 file leaves when it is killed."""
+    """The names of what a client that writes new files of every kind leaves when it is killed."""
+    outputs = dict(a="o.npy", b="o.raw", c="o.npz:d", d="o.h5:d", e="o.nc:d", f="out.zarr", g="old.h5:/d")
+    words = ["run", "; ".join(f"{name} = x + 1" for name in outputs), "x=x.npy", "--label", "fault:hang"]
     daemon, slow = with_slow_worker(shared)
     try:
-        process = slow.ctl("run", "x + 1", "x=x.npy", "-o", "out.h5:d", "--label", "fault:hang", wait=False)
+        process = slow.ctl(*words, *[word for name, path in outputs.items() for word in ("-o", f"{name}={path}")],
+                           wait=False)
         until(lambda: process.poll() is not None or shared.hidden())
         until(lambda: "running" in slow.ctl("jobs").stdout)
-        assert shared.hidden() and shared.ctl("run", "x + 1", "x=x.npy", "-o", "other.h5:d").returncode == 0
+        assert shared.hidden() and shared.ctl("run", "x + 1", "x=x.npy", "-o", "other.zarr").returncode == 0
         assert len(shared.hidden()) == 1, "it is still being written"
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -164,10 +167,17 @@ def left_of_a_killed(shared):
 
 def test_what_a_killed_client_left_is_removed_by_its_user(shared):
     np.save(shared.path / "x.npy", np.arange(10.0))
+    with h5py.File(shared.path / "old.h5", "w"):
+        pass
+    os.chown(shared.path / "old.h5", VICTIM, VICTIM)
     left, = left_of_a_killed(shared)
-    assert left.startswith(".out.h5.")
+    assert left.startswith(".out.zarr.") and sorted(os.listdir(shared.path)) == [left, "old.h5", "other.zarr", "x.npy"]
+    with h5py.File(shared.path / "old.h5") as f:
+        assert [*f] == [".gpuarrayd-1"], "the dataset that was begun"
+    tag = left.removeprefix(".out.zarr.")
+    # a file, where the file system has none without a name
+    shared.precious("begun").rename(shared.path / f".out.npy.{tag}")
     # nothing else goes: other names, other owners, a process that lives, another machine, a link
-    tag = left.removeprefix(".out.h5.")
     kept = [".out.h5.abcdefgh", f".out.h5.{tag}x", f"out.{tag}", f".{tag}",
             ".a.h5." + tag.replace(f"gad-{VICTIM}-", f"gad-{MALLORY}-"),
             ".b.h5." + re.sub(r"^(gad-\d+-)[0-9a-f]", lambda m: m[1] + "g", tag),
@@ -183,7 +193,7 @@ def test_what_a_killed_client_left_is_removed_by_its_user(shared):
     assert shared.ctl("run", "x + 1", "x=x.npy", "-o", "new.npy", uid=MALLORY).returncode == 0
     assert left in shared.hidden(), "another user's"
     assert shared.ctl("run", "x + 1", "x=x.npy", "-o", "newer.npy").returncode == 0
-    assert left not in shared.hidden()
+    assert left not in shared.hidden() and f".out.npy.{tag}" not in shared.hidden()
     assert {*kept, theirs, link} <= {*os.listdir(shared.path)} and victims.exists()
 
 

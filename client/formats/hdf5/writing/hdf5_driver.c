@@ -362,10 +362,12 @@ static int driver_cmp(const H5FD_t *a, const H5FD_t *b)
     return H5FDcmp(file_of(a)->inner, file_of(b)->inner);
 }
 
+/* The second one would have HDF5 look for the name of a file that has none. */
 static herr_t driver_query(const H5FD_t *base, unsigned long *flags)
 {
+    const unsigned long not_ours = H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_POSIX_COMPAT_HANDLE;
     herr_t r = base ? H5FDquery(file_of(base)->inner, flags) : 0;
-    *flags = base ? *flags & ~(unsigned long)H5FD_FEAT_ACCUMULATE_METADATA : 0;
+    *flags = base ? *flags & ~not_ours : 0;
     return r;
 }
 

@@ -1,8 +1,9 @@
 /* Files that HDF5 outputs go to.
  *
- * An existing file is used where it is. A new one is made under a hidden temporary name, and every
- * further output of this process for the same path joins it, so that two datasets of one job end in
- * one file; the first commit names the file, the others are then links to be moved inside it.
+ * An existing file is used where it is. A new one is made without a name, which HDF5 opens by the
+ * descriptor that we have of it, and every further output of this process for the same path joins
+ * it, so that two datasets of one job end in one file; the first commit names the file, the others
+ * are then links to be moved inside it.
  *
  * The list of new files that have no name yet is the only global state, with a lock of its own.
  *
@@ -12,6 +13,7 @@
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -63,10 +65,11 @@ static int make_file(struct hdf5_target *target, const char *shown, const char *
     char reason[160];
     HDF5_SCOPE(scope);
     _cleanup_hid_ hid_t properties = file_properties(shown);
+    _cleanup_hid_ hid_t access = hdf5_file_access(true);
     hid_t file = H5I_INVALID_HID;
-    if (properties > 0)
-        file = H5Fcreate(file_output_path(target->output), H5F_ACC_TRUNC, properties, H5P_DEFAULT);
-    if (file > 0 && H5Fclose(file) >= 0)
+    if (properties > 0 && access > 0)
+        file = H5Fcreate(file_output_path(target->output), H5F_ACC_TRUNC, properties, access);
+    if (file > 0 && hdf5_driver_close(file) >= 0)
         return 0;
     hdf5_reason(reason, sizeof(reason));
     return error_set(error, GAD_IO_ERROR, name, "'%.120s' cannot be made by HDF5: %.160s", shown,
@@ -86,7 +89,7 @@ static int get_new(const char *path, const char *name, struct hdf5_target **ret_
                    struct gad_error *error)
 {
     struct file_output *output;
-    int r = file_output_new(path, true, name, &output, error);
+    int r = file_output_new(path, name, &output, error);
     if (r)
         return r;
     struct hdf5_target *target = find_new(output);

@@ -3,7 +3,9 @@
 
 #include "client/formats/files/file_output.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -319,22 +321,39 @@ Test(outputs, may_promise_dtype_and_shape_of_a_raw_file)
     cr_assert(eq(str, last_error.found, "(3, 4)"));
 }
 
+/* The library's calls come here: a file system without files that have no name. */
+static bool has_names_alone;
+
+int openat(int dir_fd, const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    if (has_names_alone && (flags & O_TMPFILE) == O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, dir_fd, path, flags, mode);
+}
+
 Test(outputs, with_a_temporary_name_leave_none)
 {
     struct file_output *output;
-    cr_assert(eq(int, file_output_new("a.h5", true, "x", &output, &last_error), 0));
+    has_names_alone = true;
+    cr_assert(eq(int, file_output_new("a.h5", "x", &output, &last_error), 0));
     cr_assert(eq(int, folder_count(), 1));
     cr_assert(access(file_output_path(output), R_OK) == 0);
     file_output_free(output);
     cr_assert(eq(int, folder_count(), 0));
 
-    cr_assert(eq(int, file_output_new("a.h5", true, "x", &output, &last_error), 0));
+    cr_assert(eq(int, file_output_new("a.h5", "x", &output, &last_error), 0));
     cr_assert(eq(int, file_output_commit(output, true, "x", &last_error), 0));
     cr_assert(access("a.h5", R_OK) == 0 && access(file_output_path(output), R_OK) == 0);
     file_output_free(output);
     cr_assert(eq(int, folder_count(), 1));
 
-    cr_assert(eq(int, file_output_new("a.h5", true, "x", &output, &last_error), 0));
+    cr_assert(eq(int, file_output_new("a.h5", "x", &output, &last_error), 0));
     cr_assert(eq(int, file_output_commit(output, true, "x", &last_error), GAD_EXISTS));
     cr_assert(eq(int, file_output_commit(output, false, "x", &last_error), 0));
     file_output_free(output);
