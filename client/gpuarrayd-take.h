@@ -4,8 +4,7 @@
  *     gad_array_take(a, indices, NULL, &rows, &error)          rows 7, 3, 3, ... of a
  *     gad_run(... {"sum(rows * 2)", rows} ...)                 as an argument of any job
  *     gad_take(client, a, indices, NULL, &to_file, NULL, &error)
- *     gad_run(... {"sum(a[i] * 2)"} ...)                       of two arguments, also where i is a
- * mask
+ *     gad_run(... {"sum(a[i] * 2)"} ...)                       of arguments; i may be a mask
  */
 #pragma once
 

@@ -6,6 +6,7 @@
 #include "client/rows/kept.h"
 #include "client/formats/files/file_output.h"
 #include "client/formats/files/file_source.h"
+#include "client/rows/large_memory.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -120,7 +121,7 @@ int rows_keep(struct row_source *source, const char *folder, const atomic_bool *
     if (r)
         return r;
     size_t most = source->row_bytes ? (size_t)piece_rows(source) * source->row_bytes : 0;
-    _cleanup_free_ char *memory = malloc((folder ? most : n_bytes) + 1);
+    _cleanup_free_ char *memory = large_alloc((folder ? most : n_bytes) + 1);
     if (!memory)
         return error_from_errno(error, ENOMEM, name, "rows");
     r = source->row_bytes ? keep(source, memory, fd, is_cancelled, name, error) : 0;

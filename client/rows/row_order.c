@@ -2,6 +2,7 @@
  * keeps the order of equal ones. Rows that come sorted are left as they are.
  */
 #include "client/rows/row_order.h"
+#include "client/rows/large_memory.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static void sort_digit(const struct wanted_row *from, struct wanted_row *to, uin
 
 int row_order_init(struct row_order *ret_order, uint64_t n, const int64_t *rows)
 {
-    struct row_order order = {.n = n, .wanted = calloc(n + 1, sizeof(*order.wanted))};
+    struct row_order order = {.n = n, .wanted = large_alloc((n + 1) * sizeof(*order.wanted))};
     int64_t largest = 0;
     bool is_sorted = true;
     if (!order.wanted)
@@ -37,7 +38,7 @@ int row_order_init(struct row_order *ret_order, uint64_t n, const int64_t *rows)
         largest = max_i64(largest, rows[i]);
     }
     if (!is_sorted) {
-        struct wanted_row *other = malloc((n + 1) * sizeof(*other));
+        struct wanted_row *other = large_alloc((n + 1) * sizeof(*other));
         if (!other) {
             row_order_deinit(&order);
             return -ENOMEM;

@@ -9,6 +9,7 @@
  * Called by the maker, and by who waits for a batch by number: one at a time for a dataset.
  */
 #include "client/lib/datasets/loader.h"
+#include "client/rows/large_memory.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -155,7 +156,7 @@ static int reserve_window(struct gad_loader *loader)
     window->failed = malloc(most);
     bool is_there = window->rows && window->failed;
     for (unsigned i = 0; i < loader->n_parts && is_there; i++) {
-        loader->parts[i].window = malloc(most * loader->parts[i].source->row_bytes + 1);
+        loader->parts[i].window = large_alloc(most * loader->parts[i].source->row_bytes + 1);
         is_there = loader->parts[i].window;
     }
     if (is_there)

@@ -20,6 +20,7 @@
  * otherwise is noticed: when two windows were left with most of them unread, there are none any
  * more. No thread waits for a block of another: whoever fills a window needs nothing but its reads.
  */
+#include "client/rows/large_memory.h"
 #include "client/lib/take/take.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -158,7 +159,7 @@ static int sort_window(struct take *take, bool *ret_is_local)
 {
     struct take_window *w = take->window;
     size_t n = (size_t)(w->n_rows * w->row_indices);
-    int64_t *places = malloc(n * sizeof(*places));
+    int64_t *places = large_alloc(n * sizeof(*places));
     _cleanup_free_ uint64_t *spare = NULL;
     int r = places ? read_places(take, places) : ENOMEM;
     *ret_is_local = r == 0 && is_local(take, places, n);
@@ -167,8 +168,8 @@ static int sort_window(struct take *take, bool *ret_is_local)
         return r;
     }
     w->keys = (uint64_t *)places;
-    spare = malloc(n * sizeof(*spare));
-    if (!spare || (!w->data && !(w->data = malloc((size_t)w->most_rows * w->row_bytes))))
+    spare = large_alloc(n * sizeof(*spare));
+    if (!spare || (!w->data && !(w->data = large_alloc((size_t)w->most_rows * w->row_bytes))))
         return ENOMEM;
     take_make_keys(places, n, w->order_bits);
     uint64_t *sorted = take_sort(w->keys, spare, n, w->order_bits);
