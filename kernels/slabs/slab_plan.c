@@ -22,6 +22,8 @@
 #define ROW_UNIT      8
 #define MAX_WHOLE_ROW (512 * 1024) /* bytes, of which LOADs are whole rows */
 #define LOAD_BYTES    (256 * 1024)
+#define LOAD_ROWS     32 /* for which an operand larger than a cache is read once */
+#define LOAD_MOST     (1024 * 1024)
 #define LOAD_COLUMNS  4096 /* of a row in parts: reads are as long */
 #define ADD_BYTES     (256 * 1024)
 #define TURN_GRAINS   4
@@ -133,7 +135,8 @@ static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row
     int64_t item = row_bytes / s->n_columns;
     s->slab_rows = min_i64(max_i64(wanted / row_bytes, 1), SLAB_MAX_ROWS);
     /* LOADs' rows begin at multiples of theirs. */
-    s->load_rows = max_i64(LOAD_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, ROW_UNIT);
+    s->load_rows = min_i64(max_i64(LOAD_BYTES / row_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
+    s->load_rows = max_i64(s->load_rows / ROW_UNIT * ROW_UNIT, ROW_UNIT);
     s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
     s->slab_rows = max_i64(s->slab_rows / s->load_rows, 1) * s->load_rows;
     s->slab_rows = min_i64(s->slab_rows, s->n_rows);

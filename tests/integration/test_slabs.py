@@ -119,6 +119,19 @@ def test_tensors(w, case):
         held.leave()
 
 
+def test_float32_times_float64_is_read_as_it_is(w):
+    args = {**matrices("f4", 200, 70, 5, 1), "c": matrices("f8", 70, 5, 1, 1)["x"]}
+    texts = ["tensordot(x, x @ c, (0, 0))", "x.T @ (x @ c)", "tensordot(float64(x), x, (0, 0))", "sum(square(float64(x)))",
+             "x @ c"]
+    args = {name: args[name] for name in "xc"}
+    reply = run(w, texts, args)
+    for out, e in zip(reply["outputs"], exact(texts, args), strict=True):
+        near(wire.result_array(out), e, 300, "f8")
+    plan = w.call("job.plan", args={name: wire.argument(value) for name, value in args.items()},
+                  outputs=[{"expr": text} for text in texts])
+    assert "slabs of 200 rows of 70 columns (float32)" in plan["program"] and plan["read_bytes"] < 60_000
+
+
 @pytest.mark.parametrize("text,code,found", [
     ("tensordot(x, c, 1)", "bad-shape", None), ("tensordot(x, c, ((2, 1), (1, 0)))", "bad-shape", None),
     ("tensordot(x, c, ((1, 2), (0, 1), 3))", "bad-shape", None),

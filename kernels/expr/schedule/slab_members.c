@@ -81,11 +81,13 @@ bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member)
 {
     const struct graph *g = &s->c->graph;
     bool is_mirror;
-    if (member->src[0] == s->x || (member->left_axes != 0))
-        return member->src[0] == s->x;
+    if (slab_is_x(s, member->src[0]) || member->left_axes != 0)
+        return slab_is_x(s, member->src[0]);
     if (shape_of(g, s->x)->ndim != 2 || shape_of(g, member->src[0])->ndim != 2)
         return false;
-    int r = product_passes_mirror(s->c, member->src[0], s->x, &is_mirror);
+    int r = product_passes_mirror(s->c, member->src[0], s->wide, &is_mirror);
+    if (r == 0 && !is_mirror && s->wide != s->x)
+        r = product_passes_mirror(s->c, member->src[0], s->x, &is_mirror);
     return r == 0 && is_mirror;
 }
 
@@ -96,14 +98,14 @@ static enum role role_of_x(const struct slab_search *s, const struct graph_node 
     const struct graph *g = &s->c->graph;
     uint32_t all = (UINT32_C(1) << shape_of(g, s->x)->ndim) - 1, rows = UINT32_C(1) << s->row_axis;
     uint32_t summed = slab_summed_axes(g, n);
-    bool is_mirror = n->src[0] != s->x;
+    bool is_mirror = !slab_is_x(s, n->src[0]);
     if (is_mirror) /* its axis 1 is the rows */
         summed = rows;
     if (summed == (all & ~rows) && !is_mirror)
         return has(s, n->src[1], SLAB_IS_BEHIND) ? NO_ROLE : GIVES_ROWS;
     if (summed != rows)
         return NO_ROLE;
-    if (n->src[1] == s->x)
+    if (slab_is_x(s, n->src[1]))
         return all == 3 ? GIVES_SUM : NO_ROLE;
     return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
 }
@@ -111,7 +113,7 @@ static enum role role_of_x(const struct slab_search *s, const struct graph_node 
 static enum role role_of(const struct slab_search *s, const struct graph_node *n)
 {
     const struct graph *g = &s->c->graph;
-    int64_t most = n->src[1] == s->x ? SLAB_MAX_SQUARE : SLAB_MAX_COLUMNS;
+    int64_t most = slab_is_x(s, n->src[1]) ? SLAB_MAX_SQUARE : SLAB_MAX_COLUMNS;
     if (!is_plain(g, n) || !dtype_is_float((enum dtype)n->dtype) || !has_skinny_right(g, n) ||
         columns_of(g, n) > most)
         return NO_ROLE;
@@ -271,7 +273,7 @@ static bool is_worth_it(const struct slab_search *s)
             return true;
         if (!slab_is_of_x(s, n))
             continue;
-        bool is_square = n->src[1] == s->x;
+        bool is_square = slab_is_x(s, n->src[1]);
         n_reads++;
         n_sums += !slab_gives_rows(s, s->members[i]);
         is_too_wide |= !is_square && (columns_of(g, n) > MAX_PLAIN_COLUMNS ||
@@ -305,6 +307,11 @@ static bool choose_x(struct slab_search *s, uint16_t index)
     else if (left->ndim > 2)
         return false;
     const struct graph_node *x = &g->nodes[s->x];
+    s->wide = s->x;
+    if (x->kind == NODE_INSN && x->op == OP_CAST && x->dtype == DTYPE_FLOAT64 &&
+        g->nodes[x->src[0]].dtype == DTYPE_FLOAT32 && g->nodes[x->src[0]].shape == x->shape)
+        s->x = x->src[0];
+    x = &g->nodes[s->x];
     if (left->ndim == 2 && n->left_axes == 0 && x->kind == NODE_INPUT && x->is_transposed)
         return false; /* as the plain one, if at all */
     s->n_rows = g->shapes[x->shape].dims[s->row_axis];

@@ -17,7 +17,8 @@ enum slab_flag {
 
 struct slab_search {
     struct compiler *c;
-    uint16_t x; /* the node */
+    uint16_t x;    /* the node */
+    uint16_t wide; /* float32 X as float64, which multiplying makes of it anyway; or x */
     int row_axis;
     int64_t n_rows, n_columns;
     uint16_t n_nodes;
@@ -35,6 +36,11 @@ int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t ind
 
 /* The left operand's axes that a product sums over. */
 uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product);
+/* X, or what is X in float64. */
+static inline bool slab_is_x(const struct slab_search *s, uint16_t node)
+{
+    return node == s->x || node == s->wide;
+}
 /* The member's left operand is X itself, or X transposed. */
 bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member);
 /* Whether a reduction is a sum of X over its rows, or over all, of elements or of squares. */

@@ -146,7 +146,7 @@ static uint8_t add_rows(struct builder *b, uint16_t node)
 /* A value of rows: what a step gives, X, or what a pass makes. */
 static uint8_t rows_of(struct builder *b, uint16_t node)
 {
-    if (node == b->search->x)
+    if (slab_is_x(b->search, node))
         return 0;
     if (b->values[node] != SLAB_NONE)
         return b->values[node];
