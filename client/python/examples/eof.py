@@ -42,9 +42,7 @@ def decompose(source, folder):
     area = np.cos(np.linspace(-np.pi / 2, np.pi / 2, north)).clip(0)
     weight = np.sqrt(area)[:, None]
     anomalies = gd.stack([(one - one.mean(axis=0)) * weight for one in months], axis=1)
-    gd.save(folder / "anomalies.npy", anomalies)
-
-    a = np.load(folder / "anomalies.npy", mmap_mode="r").reshape(years * 12, north * east)
+    a = gd.save(folder / "anomalies.npy", anomalies).reshape(years * 12, north * east)
     strengths, s, patterns = gd.linalg.svd(a, N)
     part = s ** 2 / float(gd.linalg.matrix_norm(a)) ** 2
     for i in range(N):

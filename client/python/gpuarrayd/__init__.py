@@ -44,6 +44,7 @@ from ._functions.scans import *  # noqa: F403
 from ._functions.triangles import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.moves import *  # noqa: F403
+from ._lazy.reshaping import *  # noqa: F403
 from ._lazy.results import compute, save
 from ._lazy.streams import from_generator, stream, stream_writer
 from ._session import close, connect, info, ops, stats
@@ -97,8 +98,8 @@ __all__ = [
     "diagonal", "trace",
     # elsewhere
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
-    "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack", "dstack",
-    "roll", "tile", "pad", "flatnonzero", "nonzero", "take_along_axis",
+    "expand_dims", "squeeze", "reshape", "ravel", "concatenate", "concat", "stack", "vstack",
+    "hstack", "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero", "take_along_axis",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]

@@ -107,6 +107,27 @@ def test_joined(gd, folder, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
+def test_reshaped(gd, folder, seed):
+    makes = Makes(gd, folder, seed)
+    for _ in range(N_CASES):
+        a, x = makes.pair(makes.shape())
+        primes, rest = [], a.size
+        for p in (2, 3, 5, 7, 11, 13):
+            while rest and rest % p == 0:
+                primes, rest = [*primes, p], rest // p
+        makes.random.shuffle(primes)
+        cut = makes.random.randint(0, len(primes))
+        new = (int(np.prod(primes[:cut], dtype=int)), *primes[cut:], rest)
+        for shape in (new, new[::-1], -1, (1, *a.shape, 1), (*a.shape[:1], -1) if a.size else a.shape):
+            makes.check(np.reshape(x, shape), a.reshape(shape))
+        makes.check(x.reshape(*new)[..., ::-1], a.reshape(new)[..., ::-1])
+        makes.check(np.ravel(x), a.ravel())
+    for wrong in (7, (-1, -1), (-1, 5), (-2, 12)):
+        with pytest.raises(gd.BadShape):
+            gd.lazy(np.zeros((4, 6))).reshape(wrong)
+
+
+@pytest.mark.parametrize("seed", range(2))
 def test_rolled_tiled_and_padded(gd, folder, seed):
     makes = Makes(gd, folder, seed)
     for _ in range(N_CASES):

@@ -211,13 +211,13 @@ def refused(gd, name, call):
 
 def test_functions_of_numpy_that_are_not_computed_are_named(gd):
     x = gd.lazy(A)
-    for name in ("kron", "sort", "nancumsum", "reshape", "gradient", "allclose", "array_equal",
+    for name in ("kron", "sort", "nancumsum", "gradient", "allclose", "array_equal",
                  "linalg.eig", "fft.fft", "einsum_path", "interp", "real", "ediff1d", "unique",
                  "save", "broadcast_to", "average", "nanargmax"):
         function = np
         for part in name.split("."):
             function = getattr(function, part)
-        arguments = {"kron": (x, x), "reshape": (x, 6), "allclose": (x, x), "array_equal": (x, x),
+        arguments = {"kron": (x, x), "allclose": (x, x), "array_equal": (x, x),
                      "einsum_path": ("ij->i", x), "interp": (x, [1, 2], [3, 4]), "save": ("x.npy", x),
                      "broadcast_to": (x, (2, 3))}.get(name, (x,))
         refused(gd, f"np.{name} ", lambda: function(*arguments))
@@ -299,7 +299,7 @@ def test_one_number_is_computed_for_whoever_asks_for_it(gd):
 
 def test_attributes_of_arrays_that_lazies_have_not(gd):
     x = gd.lazy(A)
-    for name in ("real", "imag", "reshape", "flatten", "ravel", "repeat", "tolist",
+    for name in ("real", "imag", "repeat", "tolist",
                  "fill", "sort", "strides", "data"):
         assert not hasattr(x, name)
         refused(gd, f"{name} of a lazy", lambda: getattr(x, name))

@@ -106,6 +106,11 @@ def test_data_may_be_an_expression_and_in_files(gd, folder):
     got = gd.tensor.cp(gd.where(t < -900, 0, t), 2, iterations=5, tolerance=-1)
     assert np.allclose(outer(*got), outer(*want), atol=1e-10)
     assert got.reads["reads"] == want.reads["reads"]
+    for moved, same in ((t.transpose(2, 0, 1), holes.transpose(2, 0, 1)), (t - t.mean(axis=0), holes - holes.mean(axis=0)),
+                        (t.reshape(9, 4, 40), holes.reshape(9, 4, 40)),
+                        (gd.concatenate([t[:4], t[4:]]), holes)):
+        got, want = (gd.tensor.cp(one, 2, iterations=5, tolerance=-1) for one in (moved, same))
+        assert np.allclose(outer(*got), outer(*want), rtol=1e-6)
 
 
 def test_packed_chunks_give_the_same_bits(gd, folder):

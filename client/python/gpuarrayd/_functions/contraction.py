@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .. import errors
-from .._lazy.graph import Call, Node, Product, Shape, Source, is_placed, ordered
-from .._lazy.leaves import ArraySource
+from .._lazy.graph import Node, Product
 from .._lazy.moved import Moved, Piece
 from .._lazy.operands import call
+from .._lazy.reshaping import merged
 from .reducing import reduced
 from .._lazy.views import permuted, viewed
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .._jobs.request import Request
 
 Label: TypeAlias = str | int  # of an axis
-Groups: TypeAlias = Sequence[Sequence[int]]  # sizes of the axes that become one
 
 
 def contracted(left: Node, a: list[Label], right: Node, b: list[Label],
@@ -140,69 +139,6 @@ def _merged(node: Node, labels: list[Label], batch: list[Label], *groups: list[L
     sizes = dict(zip(order, node.shape, strict=True))
     return merged(node, [*[[sizes[label]] for label in batch],
                          *[[sizes[label] for label in group] for group in groups]])
-
-
-def merged(root: Node, groups: Groups) -> Node:
-    """With groups of neighbouring axes taken as one; of none: an axis of length 1."""
-    if all(len(group) == 1 for group in groups):
-        return root
-    nodes = ordered(root)
-    if any(one.shape not in (root.shape, ()) or one.has_passes or one.product is not None
-           or is_placed(one) for one in nodes):
-        return Merged(root, groups)
-    made: dict[int, Node] = {}
-    for node in nodes:
-        if not node.shape:
-            made[id(node)] = node
-        elif isinstance(node, Call):
-            made[id(node)] = node.of(tuple([made[id(part)] for part in node.parts]))
-        else:
-            made[id(node)] = _merged_array(node, groups) or Merged(node, groups)
-    return made[id(root)]
-
-
-def _merged_array(node: Node, groups: Groups) -> Node | None:
-    """Of an ndarray, where its elements lie so."""
-    if not isinstance(node, ArraySource) or not isinstance(node.array, np.ndarray):
-        return None
-    axis = 0
-    for group in groups:
-        long = [one for one in range(axis, axis + len(group)) if node.shape[one] != 1]
-        for first, second in zip(long, long[1:], strict=False):
-            if node.array.strides[first] != node.array.strides[second] * node.shape[second]:
-                return None
-        axis += len(group)
-    return ArraySource(node.array.reshape(_shape(groups)))
-
-
-def _shape(groups: Groups) -> Shape:
-    return tuple([math.prod(group) for group in groups])
-
-
-class Merged(Moved):
-    """An array with groups of its axes taken as one: a view of a source whose elements lie so, else
-    a copy."""
-
-    __slots__ = ("_source",)
-
-    def __init__(self, node: Node, groups: Groups) -> None:
-        axes = []
-        for axis, group in enumerate(groups):
-            axes += [(axis, size, math.prod(group[i + 1:])) for i, size in enumerate(group)]
-        super().__init__(_shape(groups), [Piece(node, (0,) * len(groups), tuple(axes))])
-        self._source = node if isinstance(node, Source) else None
-
-    def _made(self, session: "_core.Session", made: "dict[int, _core.Array]",
-              request: Request) -> "_core.Array":
-        source: Any = self._source
-        if source is not None:
-            found = (source.__gad_shared__(session, made, request)
-                     if hasattr(source, "__gad_shared__") else source.__gad_source__(session))
-            try:
-                return session.reshape(found, self.shape)
-            except errors.BadShape:
-                pass
-        return super()._made(session, made, request)
 
 
 class Placed(Moved):

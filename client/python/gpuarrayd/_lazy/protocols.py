@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import filled, moves
+from . import filled, moves, reshaping
 from .._functions import (counts, einsum, functions, products, quantiles, reductions, scans,
                           solving)
 from .. import errors
@@ -203,7 +203,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: _own(getattr(module, name))
        for module in (reductions, quantiles, scans, counts, products, einsum)
        for name in module.__all__},
-    **{name: getattr(moves, name) for name in moves.__all__},
+    **{name: getattr(module, name) for module in (moves, reshaping) for name in module.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
     "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),
     **{f"linalg.{name}": _own(getattr(solving, name))

@@ -1,4 +1,4 @@
-"""The methods of lazies that only turn or reshape by axes of length 1: T, transpose() and the like.
+"""The methods of lazies that only turn or reshape: T, transpose(), reshape() and the like.
 """
 
 from __future__ import annotations
@@ -40,6 +40,22 @@ class Turning(Held):
         """With two axes exchanged."""
         from .moves import swapaxes
         return swapaxes(self, axis1, axis2)  # type: ignore[arg-type]
+
+    def reshape(self, *shape: Any, order: str = "C") -> Lazy:
+        """With other axes, the elements in C order. Sizes as of NumPy: several arguments, or one
+        tuple."""
+        from .reshaping import reshape
+        return reshape(self, shape[0] if len(shape) == 1 else shape,  # type: ignore[arg-type]
+                       order)
+
+    def ravel(self, order: str = "C") -> Lazy:
+        """With one axis."""
+        from .reshaping import ravel
+        return ravel(self, order)  # type: ignore[arg-type]
+
+    def flatten(self, order: str = "C") -> Lazy:
+        """As ravel(): a lazy has no elements of its own that could be changed."""
+        return self.ravel(order)
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Lazy:
         """Without axes of length 1, or without those that are named."""

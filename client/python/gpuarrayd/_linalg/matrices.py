@@ -88,7 +88,7 @@ def data_of(*operands: Operand) -> Data:
     nodes = [settled(node_of(one) if not isinstance(one, Lazy) else one._node) for one in operands]
     for node in nodes:
         n_bytes = math.prod(node.shape) * 8
-        if isinstance(node, Moved) and n_bytes > MADE_BYTES:
+        if isinstance(node, Moved) and n_bytes > MADE_BYTES and not getattr(node, "is_view", False):
             raise errors.Unsupported(
                 f"what is decomposed would be made in memory first, {n_bytes >> 20} MiB of pieces, "
                 "products or reductions: gd.save() it, and open the file", argument="x",
