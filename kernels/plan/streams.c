@@ -2,6 +2,7 @@
  * slots. A job is refused before it begins where its walk does not suit that:
  *
  *     a - mean(a)          reads a in two passes
+ *     sum(a, axis=0), sum(a, axis=1)    likewise: a pass for each choice of axes
  *     a @ b                a product reads its panels in an order of its own
  *     sum(a, axis=0)       of rows larger than a grain: kept axes are walked before reduced ones
  *     a + b, b in F order  blocks with parts of many rows, more of them side by side than slots
@@ -34,6 +35,21 @@ static int refuse(const struct planner *p, const struct stream *stream, const ch
               stream->is_output ? "written" : "read", why);
     error_expected(p->error, "one pass in C order");
     error_found(p->error, "%s", why);
+    return GAD_BAD_ARGUMENT;
+}
+
+/* A second pass that could do without the first: the user can. The daemon does not make jobs of
+ * its own of them, which would wait for each other where the pool has room for one. */
+static int refuse_axes(const struct planner *p, const struct stream *stream)
+{
+    error_set(p->error, GAD_BAD_ARGUMENT, stream->name,
+              "a stream is read once, and results along different axes take a pass each: those of "
+              "all of %s come from those along its first axis, and others from a job of their own, "
+              "fed by tee",
+              stream->name);
+    error_expected(p->error, "max(max(%s, axis=0)) beside sum(%s, axis=0), as an example",
+                   stream->name, stream->name);
+    error_found(p->error, "reduces it along different axes");
     return GAD_BAD_ARGUMENT;
 }
 
@@ -101,7 +117,7 @@ static int check_source(const struct planner *p, unsigned arg)
                                   .ndim = source->array.ndim,
                                   .shape = source->array.shape,
                                   .n_slots = source->array.at.provider.n_slots};
-    unsigned n_reads = 0;
+    const struct pass *first = NULL;
     int r = 0;
 
     for (unsigned i = 0; i < p->program->n_inputs && !r; i++) {
@@ -111,8 +127,13 @@ static int check_source(const struct planner *p, unsigned arg)
         for (unsigned pass = 0; pass < p->program->n_passes && !r; pass++) {
             if (!(p->program->passes[pass].inputs_used >> i & 1))
                 continue;
-            r = n_reads++ > 0 ? refuse(p, &stream, "reads it in several passes")
-                              : check_pass(p, &stream, pass);
+            const struct pass *again = &p->program->passes[pass];
+            bool is_apart = first && again->reduced_used == 0 && again->reduced_axes != 0 &&
+                            again->reduced_axes != first->reduced_axes;
+            r = !first     ? check_pass(p, &stream, pass)
+                : is_apart ? refuse_axes(p, &stream)
+                           : refuse(p, &stream, "reads it in several passes");
+            first = again;
         }
     }
     return r;

@@ -68,6 +68,8 @@ def test_nan_and_reductions(daemon, folder):
 def test_what_cannot_be_streamed_says_so_and_writes_nothing(daemon):
     a = npy(np.ones((3000, 300)))
     failed(run(daemon, "a - mean(a)", "a=-", "-o", "-", data=a), "bad-argument", "in several passes")
+    failed(run(daemon, "s = sum(a, axis=0); m = mean(a)", "a=-", "-o", "s=-", "-o", "m=m.npy", data=a), "bad-argument",
+           "reduces it along different axes", "max(max(a, axis=0)) beside sum(a, axis=0)")
     failed(run(daemon, "a.T @ a", "a=-", "-o", "-", data=npy(np.ones((40, 30)))),
            "bad-argument", "matrix product")
     failed(run(daemon, "a +", "a=-", "-o", "-", data=a), "bad-expression")

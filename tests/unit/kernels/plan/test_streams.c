@@ -96,7 +96,9 @@ Test(streams, are_not_read_in_several_passes)
     set_args(2, shape, 2, shape);
     expect_refusal("a - mean(a)", "a", "reads it in several passes");
     expect_refusal("median(a)", "a", "reads it in several passes");
-    expect_refusal("sum(a, axis=0) + mean(a)", "a", "reads it in several passes");
+    cr_assert(eq(int, plan_of("sum(a, axis=0) + mean(a)"), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, (char *)"reduces it along different axes"));
+    cr_assert(zero(int, plan_of("sum(a, axis=0) + max(max(a, axis=0))")), "%s", error.message);
 }
 
 Test(streams, are_no_operands_and_results_of_products)
