@@ -62,6 +62,11 @@ struct gad_array {
     int64_t chunk_shape[ARRAY_MAX_NDIM];
     uint64_t n_chunks;
 
+    /* PROVIDER: a function of the program's own makes its blocks, which may take for ever; so many
+     * threads call it at once, at most. */
+    bool may_hang, is_in_order; /* the latter: blocks are made once, in C order */
+    unsigned n_threads;         /* 0: any number */
+
     const struct provider *provider; /* PROVIDER; for FILE: what to use when the daemon says
                                         use-provider (fd must stay open) */
     void *provider_state;

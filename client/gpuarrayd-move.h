@@ -200,4 +200,5 @@ enum gad_status gad_diff(struct gad_client *client, struct gad_array *array, int
 }
 #endif
 
+#include "gpuarrayd-function.h"
 #include "gpuarrayd-take.h"

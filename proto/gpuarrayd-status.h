@@ -54,6 +54,7 @@
     X(GAD_BAD_RANK, "bad-rank", "the data has no decomposition of that rank")                      \
     X(GAD_BAD_CHECKPOINT, "bad-checkpoint", "the checkpoint is not usable for this call")          \
     X(GAD_SINGULAR, "singular-matrix", "a matrix that is to be inverted is singular")              \
+    X(GAD_BAD_BLOCK, "bad-block", "a function's block has not the shape or dtype that was said")   \
     /* This session: connect anew. */                                                              \
     X(GAD_PROTOCOL, "protocol-error", "the peer does not speak the protocol")                      \
     X(GAD_VERSION, "version-mismatch", "the peer speaks another version of the protocol")          \

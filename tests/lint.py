@@ -19,8 +19,10 @@ MAY_INCLUDE = {
 }
 # What a room does not include, but for what is listed: the interface of that other room.
 # (room, what it does not know, what of that it may include all the same)
-FORMATS = ("client/formats/formats.h", "client/formats/files/file_provider.h", "client/formats/files/file_source.h", "client/formats/files/file_mark.h", "client/formats/npy/npy_header.h",
-           "client/formats/hdf5/hdf5_version.h", "client/formats/chunked/packed_chunks.h")
+FORMATS = ("client/formats/formats.h", "client/formats/files/file_provider.h", "client/formats/files/file_source.h", "client/formats/files/file_lock.h", "client/formats/files/file_mark.h",
+           "client/formats/npy/npy_header.h",
+           "client/formats/hdf5/hdf5_version.h", "client/formats/chunked/chunk_source.h",
+           "client/formats/chunked/packed_chunks.h")
 WALLS = [
     ("proto/", ("proto/wire/",), ("proto/wire/ring.h",)),  # the ring's limits are an array's too
     ("kernels/expr/", ("kernels/grains/", "kernels/reductions/", "kernels/products/", "kernels/plan/",

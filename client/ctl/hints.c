@@ -76,6 +76,7 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_DATASET_CHANGED] = "open the dataset again when nobody writes to its files any more",
     [GAD_BAD_RANK] = "a lower rank; 'gpuarrayctl info SOURCE' prints the shape",
     [GAD_BAD_CHECKPOINT] = "another file for --checkpoint, or remove this one to begin anew",
+    [GAD_BAD_BLOCK] = "a function that gives blocks as it is asked for them",
     [GAD_SINGULAR] = "a ridge (regularisation), or look at the data: columns that depend on others",
     [GAD_PROTOCOL] = "'gpuarrayctl daemon status'; is GPUARRAYD_SOCKET the socket of gpuarrayd?",
     [GAD_DISCONNECTED] = "the same again; 'gpuarrayctl daemon status' says whether one is there",

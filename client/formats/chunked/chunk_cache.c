@@ -156,7 +156,8 @@ static bool load_next(struct chunk_cache *cache)
     uint64_t next = cache->last + (uint64_t)cache->step;
     struct cached_chunk *chunk;
     if (!cache->has_last || cache->step == 0 || cache->n_useless > cache->n_useful + MAX_USELESS ||
-        !cache->is_wanted(cache->state, next) || find(cache, next) || !(chunk = find_free(cache)))
+        !cache->is_wanted(cache->state, next) || find(cache, next) || !(chunk = find_free(cache)) ||
+        (chunk->state == CACHED_READY && chunk->is_guess))
         return false;
     (void)load(cache, chunk, next, true); /* who needs it finds out what is wrong with it */
     return true;
@@ -175,6 +176,14 @@ static int load_wanted(struct chunk_cache *cache, uint64_t index)
 }
 
 /* The caller's side ---------------------------------------------------------------------------- */
+
+bool chunk_cache_has(struct chunk_cache *cache, uint64_t index)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool has = find(cache, index);
+    pthread_mutex_unlock(&cache->lock);
+    return has;
+}
 
 int chunk_cache_take(struct chunk_cache *cache, uint64_t index, const void **ret_elements,
                      struct cached_chunk **ret_chunk)

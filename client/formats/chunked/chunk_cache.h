@@ -38,6 +38,8 @@ int chunk_cache_init(struct chunk_cache *cache, unsigned n_chunks, size_t chunk_
                      chunk_load_fn *load, chunk_wanted_fn *is_wanted, void *state) GAD_MUST_CHECK;
 void chunk_cache_deinit(struct chunk_cache *cache);
 
+/* Whether a chunk is there, or somebody loads it. */
+bool chunk_cache_has(struct chunk_cache *cache, uint64_t index);
 /* The elements of a chunk, to be given back; NULL: it is absent. A thread has one at a time.
  * Positive errno. */
 int chunk_cache_take(struct chunk_cache *cache, uint64_t index, const void **ret_elements,

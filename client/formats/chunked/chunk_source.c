@@ -57,6 +57,7 @@ struct chunk_source {
     int64_t first_chunk[ARRAY_MAX_NDIM], last_chunk[ARRAY_MAX_NDIM]; /* of the selection */
     struct codec_pipeline pipeline;
     chunk_fetch_fn *fetch;
+    chunk_make_fn *make;
     chunk_locate_fn *locate;
     chunk_watch_fn *watch;
     void (*free_state)(void *state);
@@ -139,6 +140,11 @@ static int load_with(struct chunk_source *source, struct thread_tools *tools, ui
 static int load(void *state, uint64_t index, void *ret_elements)
 {
     struct chunk_source *source = state;
+    int64_t place[ARRAY_MAX_NDIM];
+    if (source->make) {
+        chunk_grid_start(&source->grid, index, place);
+        return source->make(source->state, place, ret_elements);
+    }
     struct thread_tools *tools = tools_take(&source->tools);
     if (!tools)
         return ENOMEM;
@@ -291,7 +297,7 @@ static int fill_from_chunk(struct chunk_source *source, const struct block *bloc
         to += (common[k].first - block->start[k]) * block->strides[k];
         index = index * (uint64_t)source->grid.n_chunks_of[k] + (uint64_t)chunk[k];
     }
-    if (is_whole(source, block, common))
+    if (is_whole(source, block, common) && !chunk_cache_has(&source->cache, index))
         return load_into_block(source, index, to);
     int r = chunk_cache_take(&source->cache, index, &elements, &cached);
     if (r)
@@ -492,6 +498,7 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
         return error_from_errno(error, -r, name, layout->path);
     }
     source->fetch = layout->fetch;
+    source->make = layout->make;
     source->locate = layout->locate;
     source->watch = layout->watch;
     source->free_state = layout->free_state;

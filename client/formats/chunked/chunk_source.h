@@ -30,6 +30,9 @@ int chunk_bytes_reserve(struct chunk_bytes *bytes, size_t n_bytes) GAD_MUST_CHEC
 typedef int chunk_fetch_fn(void *state, uint64_t index, const int64_t *place,
                            struct chunk_bytes *ret_bytes);
 
+/* Makes a chunk's elements instead; place: its first element. 0, or a positive errno. */
+typedef int chunk_make_fn(void *state, const int64_t *place, void *ret_elements);
+
 /* Adds (packed_add_chunk()) the chunks of a box of the grid, low .. low + n along each axis, in C
  * order, and the files that they lie in. 0; ENOTSUP: they are too many to look for, or lie
  * elsewhere; other positive errno. */
@@ -49,6 +52,7 @@ struct chunk_layout {
     const struct selection *selection; /* what blocks are of */
     const struct codec_pipeline *pipeline;
     chunk_fetch_fn *fetch;
+    chunk_make_fn *make; /* NULL: they are fetched and decoded */
     chunk_watch_fn *watch; /* NULL: they are in the one at `path` */
     chunk_locate_fn *locate;
     void (*free_state)(void *state); /* may be NULL */

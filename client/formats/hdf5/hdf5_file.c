@@ -21,7 +21,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/formats/hdf5/writing/hdf5_undo.h"
-#include "client/file_lock.h"
+#include "client/formats/files/file_lock.h"
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "proto/util.h"
 

@@ -42,14 +42,14 @@ static call_func on_submitted, on_outcome, on_settled;
 
 /* Feeds ---------------------------------------------------------------------------------------- */
 
+/* NULL: a function that has not returned has it in hand. */
 static struct feed *take_feed(struct gad_job *job)
 {
     struct feed *feed = job->feeds;
     job->feeds = feed->next;
     if (feed->stream)
         stream_detach(feed->stream, feed);
-    pump_remove(job->client->pump, feed);
-    return feed;
+    return pump_remove(job->client->pump, feed);
 }
 
 static void drop_feeds(struct gad_job *job)

@@ -20,7 +20,7 @@
 #include "client/lib/jobs/journal.h"
 #include "client/array.h"
 #include "client/clock.h"
-#include "client/file_lock.h"
+#include "client/formats/files/file_lock.h"
 #include "proto/error.h"
 #include "proto/util.h"
 

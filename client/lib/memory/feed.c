@@ -65,6 +65,10 @@ int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed, stru
     const struct gad_array_info *info = &array->info;
     uint64_t array_bytes = gad_dtype_size(info->dtype);
     feed->kept = array->client ? &array->client->rings : NULL;
+    feed->array = array;
+    feed->may_hang = array->may_hang;
+    feed->is_in_order = array->is_in_order;
+    feed->most_in_hand = array->n_threads;
     feed->is_sink = is_sink;
     feed->ndim = info->ndim;
     feed->item_bytes = gad_dtype_size(info->dtype);
@@ -101,6 +105,8 @@ struct feed *feed_free(struct feed *feed)
 
 void feed_free_done(struct feed *feed)
 {
+    if (!feed)
+        return;
     if (feed->kept)
         rings_keep(feed->kept, &feed->ring);
     else

@@ -17,10 +17,13 @@ struct feed {
     struct feed *pump_next;
     bool is_in_pump, has_untold; /* the latter: blocks that the worker was not told of */
     bool is_in_hand[RING_MAX_SLOTS];
-    unsigned n_in_hand;
-    uint32_t newest; /* the slot that was taken last */
+    unsigned n_in_hand, n_away; /* the latter: of those, in a function that may take for ever */
+    uint32_t newest;            /* the slot that was taken last */
     uint64_t told_ns;
 
+    struct gad_array *array; /* the job's; the pump's own reference once it keeps the feed */
+    bool may_hang, is_in_order;
+    unsigned most_in_hand;   /* 0: any number */
     struct client_ring ring; /* owned */
     struct rings *kept;      /* where it goes when the job was done; NULL: nowhere */
 
@@ -45,7 +48,9 @@ struct feed {
 int feed_new(struct gad_array *array, bool is_sink, struct feed **ret_feed,
              struct gad_error *error) GAD_MUST_CHECK;
 struct feed *feed_free(struct feed *feed); /* NULL; it is in no pump */
-/* Instead, after the daemon has said that the job is done: its client keeps the ring. */
+/* Instead, after the daemon has said that the job is done: its client keeps the ring. NULL:
+ * nothing.
+ */
 void feed_free_done(struct feed *feed);
 
 /* Whether the worker asks for the block of a slot. */

@@ -15,6 +15,10 @@
  * was answered is told to the worker together after TELL_NS, or when nothing is left to do; blocks
  * of providers, which may take long, one by one, but of those that are quick.
  *
+ * A function of the program's own may not return. A thread that is in one does not count as one of
+ * the pump's, and there is always another; a feed that is removed meanwhile is kept, with its
+ * array, until the function has returned and the caller's thread comes by (reap()).
+ *
  * The caller's thread adds and removes feeds while these wait or serve: under the lock, which no
  * thread holds while it copies. pump_remove() waits until no slot of the feed is in hand. All
  * signals are blocked in these threads: they are the program's.
@@ -36,7 +40,8 @@
 #define MAX_THREADS 16u
 #define MAX_COPIERS 4u /* of arrays in memory: more do not copy faster */
 #define MAX_EVENTS  16
-#define BACKLOG     3u /* blocks that wait before another thread is woken */
+#define MAX_AWAY    64u /* threads in functions that may not return */
+#define BACKLOG     3u  /* blocks that wait before another thread is woken */
 #define TELL_NS     UINT64_C(100000)
 
 struct pump {
@@ -46,9 +51,11 @@ struct pump {
     /* Under the lock. */
     struct feed *feeds; /* the one that was served last is at the end */
     bool is_stopping, is_in_provider;
-    pthread_t threads[MAX_THREADS];
-    unsigned n_threads, most_threads;
-    unsigned n_waiting; /* in epoll_wait() */
+    struct feed *orphans; /* that were removed while functions had them in hand */
+    pthread_t threads[MAX_THREADS + MAX_AWAY];
+    unsigned n_threads, most_threads; /* the latter: of those that are not away */
+    unsigned n_away;                  /* in functions that may not return */
+    unsigned n_waiting;               /* in epoll_wait() */
     unsigned n_looking;
     bool is_kicked; /* one of those that wait is on its way out */
 };
@@ -104,15 +111,31 @@ static struct feed *find_untold(const struct pump *pump, uint64_t for_ns)
     return feed;
 }
 
+/* Whether the block of a slot does, in C order. */
+static bool comes_before(const struct feed *feed, uint32_t slot, uint32_t other)
+{
+    int64_t start[ARRAY_MAX_NDIM], other_start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    int i = 0;
+    if (feed_take_box(feed, slot, start, count) || feed_take_box(feed, other, other_start, count))
+        return false;
+    while (i < feed->ndim && start[i] == other_start[i])
+        i++;
+    return i < feed->ndim && start[i] < other_start[i];
+}
+
 /* Returns how many blocks of the feed could be served, counting no further than `most`, and the
  * first one of them: the worker uses slots in turn, and waits for the block that it asked for
  * longest ago. */
 static unsigned find_blocks(struct feed *feed, unsigned most, struct block *ret_block)
 {
     unsigned n = 0;
-    for (uint32_t i = 1; i <= feed->ring.n_slots && n < most; i++) {
+    if (feed->most_in_hand > 0 && feed->n_in_hand >= feed->most_in_hand)
+        return 0;
+    for (uint32_t i = 1; i <= feed->ring.n_slots && (n < most || feed->is_in_order); i++) {
         uint32_t slot = (feed->newest + i) % feed->ring.n_slots;
-        if (!feed->is_in_hand[slot] && feed_has_request(feed, slot) && n++ == 0)
+        if (feed->is_in_hand[slot] || !feed_has_request(feed, slot))
+            continue;
+        if (n++ == 0 || (feed->is_in_order && comes_before(feed, slot, ret_block->slot)))
             *ret_block = (struct block){feed, slot};
     }
     return n;
@@ -165,7 +188,7 @@ static void take(struct pump *pump, const struct block *block)
 
 static void let_go(struct pump *pump, struct feed *feed)
 {
-    if (--feed->n_in_hand == 0)
+    if (--feed->n_in_hand <= feed->n_away)
         pthread_cond_broadcast(&pump->released);
 }
 
@@ -235,6 +258,12 @@ static bool is_waited_for(const struct pump *pump)
     return feed;
 }
 
+static bool may_start(const struct pump *pump, unsigned most)
+{
+    unsigned n_here = pump->n_threads - pump->n_away;
+    return n_here < most && n_here < pump->most_threads && pump->n_threads < MAX_THREADS + MAX_AWAY;
+}
+
 /* Returns whether the kick eventfd is to be written. most: threads that there may be. */
 static bool needs_kick(struct pump *pump, unsigned most)
 {
@@ -243,9 +272,26 @@ static bool needs_kick(struct pump *pump, unsigned most)
         pump->is_kicked = true;
         return !was_kicked;
     }
-    if (pump->n_threads < most && pump->n_threads < pump->most_threads && start_thread(pump))
-        pump->most_threads = pump->n_threads; /* it goes on without */
+    if (may_start(pump, most) && start_thread(pump))
+        pump->most_threads = pump->n_threads - pump->n_away; /* it goes on without */
     return false;
+}
+
+/* This thread is about to call a function that may not return: it counts no more, and is not the
+ * last that looks. */
+static void go_away(struct pump *pump, struct feed *feed)
+{
+    pump->n_away++;
+    feed->n_away++;
+    pthread_cond_broadcast(&pump->released);
+    if (pump->n_threads == pump->n_away && may_start(pump, 1))
+        (void)!start_thread(pump);
+}
+
+static void come_back(struct pump *pump, struct feed *feed)
+{
+    pump->n_away--;
+    feed->n_away--;
 }
 
 static void wait_for_events(struct pump *pump)
@@ -291,6 +337,8 @@ static void serve_memory(struct pump *pump, const struct work *work, unsigned n)
 static void serve_provider(struct pump *pump, const struct block *block)
 {
     struct work others;
+    if (block->feed->may_hang)
+        go_away(pump, block->feed);
     for (struct feed *untold; (untold = find_untold(pump, is_slow(block->feed) ? 0 : TELL_NS));)
         tell(pump, untold);
     look_away(pump);
@@ -300,6 +348,8 @@ static void serve_provider(struct pump *pump, const struct block *block)
         eventfd_write(pump->kick_fd, 1);
     feed_serve(block->feed, block->slot, NULL, 0);
     pthread_mutex_lock(&pump->lock);
+    if (block->feed->may_hang)
+        come_back(pump, block->feed);
     look_again(pump);
     give(pump, block);
 }
@@ -389,15 +439,44 @@ int pump_new(struct pump **ret_pump, struct gad_error *error)
     return 0;
 }
 
+/* Feeds that functions have let go of. */
+static void reap(struct pump *pump)
+{
+    struct feed *done = NULL, *next;
+    pthread_mutex_lock(&pump->lock);
+    for (struct feed **link = &pump->orphans; *link;) {
+        struct feed *feed = *link;
+        if (feed->n_in_hand > 0) {
+            link = &feed->pump_next;
+            continue;
+        }
+        *link = feed->pump_next;
+        feed->pump_next = done;
+        done = feed;
+    }
+    pthread_mutex_unlock(&pump->lock);
+    for (; done; done = next) {
+        next = done->pump_next;
+        gad_array_release(done->array);
+        feed_free(done);
+    }
+}
+
 struct pump *pump_free(struct pump *pump)
 {
     if (!pump)
         return NULL;
     assert(!pump->feeds);
+    reap(pump);
     pthread_mutex_lock(&pump->lock);
     pump->is_stopping = true;
+    bool is_kept = pump->orphans; /* by its last threads, which nobody can wait for */
+    for (unsigned i = 0; is_kept && i < pump->n_threads; i++)
+        pthread_detach(pump->threads[i]);
     pthread_mutex_unlock(&pump->lock);
     eventfd_write(pump->kick_fd, 1);
+    if (is_kept)
+        return NULL;
     for (unsigned i = 0; i < pump->n_threads; i++) /* none is started any more */
         pthread_join(pump->threads[i], NULL);
     pump_close(pump);
@@ -410,8 +489,31 @@ void pump_forget(struct pump *pump)
     close_fd(&pump->kick_fd);
 }
 
+/* Waits until no thread has it in hand, or only functions that may not return have. */
+static bool take_out(struct pump *pump, struct feed *feed)
+{
+    epoll_ctl(pump->epoll_fd, EPOLL_CTL_DEL, feed->ring.request_fd, NULL);
+    pthread_mutex_lock(&pump->lock);
+    feeds_unlink(pump, feed);
+    while (feed->n_in_hand > feed->n_away)
+        pthread_cond_wait(&pump->released, &pump->lock);
+    feed->is_in_pump = false;
+    bool is_free = feed->n_away == 0;
+    if (!is_free) {
+        array_ref(feed->array);
+        feed->pump_next = pump->orphans;
+        pump->orphans = feed;
+    }
+    pthread_mutex_unlock(&pump->lock);
+    return is_free;
+}
+
 int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
 {
+    reap(pump);
+    int r = watch(pump, feed->ring.request_fd);
+    if (r)
+        return error_from_errno(error, r, NULL, "watching a ring");
     pthread_mutex_lock(&pump->lock);
     feed->is_in_pump = true;
     feeds_append(pump, feed);
@@ -419,24 +521,16 @@ int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error)
     struct block block;
     bool is_kick = find_blocks(feed, 1, &block) > 0; /* of a stream's, which had served it before */
     pthread_mutex_unlock(&pump->lock);
-    int r = watch(pump, feed->ring.request_fd);
-    if (r == 0 && is_kick)
+    if (is_kick)
         eventfd_write(pump->kick_fd, 1);
-    if (r == 0)
-        return 0;
-    pump_remove(pump, feed);
-    return error_from_errno(error, r, NULL, "watching a ring");
+    return 0;
 }
 
-void pump_remove(struct pump *pump, struct feed *feed)
+struct feed *pump_remove(struct pump *pump, struct feed *feed)
 {
     if (!feed->is_in_pump)
-        return;
-    epoll_ctl(pump->epoll_fd, EPOLL_CTL_DEL, feed->ring.request_fd, NULL);
-    pthread_mutex_lock(&pump->lock);
-    feeds_unlink(pump, feed);
-    while (feed->n_in_hand > 0)
-        pthread_cond_wait(&pump->released, &pump->lock);
-    feed->is_in_pump = false;
-    pthread_mutex_unlock(&pump->lock);
+        return feed;
+    bool is_free = take_out(pump, feed);
+    reap(pump);
+    return is_free ? feed : NULL;
 }

@@ -12,5 +12,6 @@ void pump_forget(struct pump *pump);
 
 /* The feed is served from here on. no-memory, io-error. */
 int pump_add(struct pump *pump, struct feed *feed, struct gad_error *error) GAD_MUST_CHECK;
-/* Returns when the threads have let go of it. */
-void pump_remove(struct pump *pump, struct feed *feed);
+/* Returns the feed when the threads have let go of it. NULL: a function of the program's, which may
+ * not return, has it in hand; the pump keeps it, and its array, until it has. */
+struct feed *pump_remove(struct pump *pump, struct feed *feed) GAD_MUST_CHECK;

@@ -273,6 +273,8 @@ static int fill_view(struct gad_array *view, struct gad_array *array, const int6
     if (view->access == ACCESS_PROVIDER) {
         view->provider = view_provider_of(array);
         view->provider_state = view->format_state;
+        view->may_hang = array->may_hang;
+        view->n_threads = array->n_threads;
         keep_chunks(view, array, start, axes);
         return 0;
     }
@@ -285,7 +287,7 @@ int view_new(struct gad_array *array, const int64_t *start, int ndim,
     static const int64_t zeros[ARRAY_MAX_NDIM];
     int64_t own_start[ARRAY_MAX_NDIM] = {0};
     bool is_empty;
-    if (stream_of(array))
+    if (stream_of(array) || array->is_in_order)
         return error_set(error, GAD_BAD_ARGUMENT, "array",
                          "a stream has no views: its elements come once and in order");
     memcpy(own_start, start ? start : zeros, (size_t)array->info.ndim * sizeof(*start));

@@ -14,7 +14,7 @@
  * again. There are two places for them, so that those that the state tells of are never being
  * written.
  */
-#include "client/file_lock.h"
+#include "client/formats/files/file_lock.h"
 #include "client/formats/files/file_output.h"
 #include "client/linalg/checkpoint.h"
 #include "client/linalg/solve/solve.h"

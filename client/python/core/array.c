@@ -7,7 +7,7 @@
  * Shapes and strides that are exported lie in the gad_array, which lives as long as the Array.
  */
 #include "core/array.h"
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
 #include "core/typestr.h"
 
 #include <stdlib.h>

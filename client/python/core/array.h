@@ -4,6 +4,7 @@
 #include "core/session.h"
 
 struct blocks;
+struct mapped;
 struct request;
 
 struct array {
@@ -16,6 +17,7 @@ struct array {
     bool has_buffer;
     Py_buffer buffer;      /* of from_buffer() */
     struct blocks *blocks; /* of from_blocks(), else NULL */
+    struct mapped *mapped; /* of from_function(), else NULL; the gad_array's */
     PyObject *viewed;      /* of view(), take() and the like: what it is made of; else NULL */
     /* Of stream(), else NULL: the library's, which lives as long as `array`; what is called with
      * this object when its job is about to be sent; the exception that made it fail. */

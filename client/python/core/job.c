@@ -10,7 +10,8 @@
  */
 #include "core/job.h"
 #include "core/array.h"
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
+#include "core/functions/from_function.h"
 #include "core/request.h"
 #include "core/typestr.h"
 
@@ -72,6 +73,23 @@ int job_wait_for(struct session *session, struct work *const *works, size_t n_wo
     return 0;
 }
 
+/* That of an array, or of what it is a view of or made of. */
+static PyObject *find_cause_of(const struct job *job, struct array *array)
+{
+    PyObject *cause = array->failure;
+    array->failure = NULL;
+    if (!cause && array->blocks)
+        cause = blocks_take_error(array->blocks);
+    if (!cause && array->mapped)
+        cause = mapped_take_error(array->mapped);
+    if (!cause && array->viewed && Py_IS_TYPE(array->viewed, job->session->state->array_type))
+        return find_cause_of(job, (struct array *)array->viewed);
+    for (Py_ssize_t i = 0; array->mapped && !cause && i < PyTuple_Size(array->viewed); i++)
+        cause = find_cause_of(
+            job, (struct array *)PyTuple_GetItem(PyTuple_GetItem(array->viewed, i), 0));
+    return cause;
+}
+
 /* The exception that a function of from_blocks(), or who pushes a stream, raised in this job, or
  * NULL. */
 static PyObject *find_cause(const struct job *job)
@@ -84,10 +102,7 @@ static PyObject *find_cause(const struct job *job)
             PyObject *item = PyTuple_GetItem(entry, PyTuple_Size(entry) - 1);
             if (!Py_IS_TYPE(item, job->session->state->array_type))
                 continue;
-            struct array *array = (struct array *)item;
-            cause = array->blocks ? blocks_take_error(array->blocks) : array->failure;
-            if (cause && cause == array->failure)
-                array->failure = NULL;
+            cause = find_cause_of(job, (struct array *)item);
         }
     }
     return cause;

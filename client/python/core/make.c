@@ -7,7 +7,7 @@
  */
 #include "core/make.h"
 #include "core/request.h"
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
 #include "core/typestr.h"
 
 #include <limits.h>
@@ -41,8 +41,7 @@ static bool read_typestr(struct module_state *state, PyObject *object, struct ga
 }
 
 /* Whether new elements may have this dtype: this machine's byte order. */
-static bool read_native_typestr(struct module_state *state, PyObject *object,
-                                struct gad_layout *layout)
+bool make_read_typestr(struct module_state *state, PyObject *object, struct gad_layout *layout)
 {
     if (!read_typestr(state, object, layout))
         return false;
@@ -74,7 +73,7 @@ static bool read_number(PyObject *item, int64_t *ret)
 }
 
 /* Returns how many numbers there are, or -1 with an exception. */
-static int read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers)
+int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers)
 {
     PyObject *tuple = PySequence_Tuple(object);
     if (!tuple)
@@ -89,7 +88,7 @@ static int read_numbers(struct module_state *state, PyObject *object, int64_t *r
 
 static bool read_shape(struct module_state *state, PyObject *object, struct form *form)
 {
-    form->layout.ndim = read_numbers(state, object, form->shape);
+    form->layout.ndim = make_read_numbers(state, object, form->shape);
     form->layout.shape = form->shape;
     return form->layout.ndim >= 0;
 }
@@ -98,7 +97,7 @@ static bool read_strides(struct module_state *state, PyObject *object, struct fo
 {
     if (object == Py_None)
         return true;
-    int n = read_numbers(state, object, form->strides);
+    int n = make_read_numbers(state, object, form->strides);
     if (n >= 0 && n != form->layout.ndim) {
         error_raise_own(state, GAD_BAD_SHAPE, "strides", NULL, NULL, "%d strides for %d dimensions",
                         n, form->layout.ndim);
@@ -173,7 +172,7 @@ PyObject *make_new(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct making making = {.func = call_new, .may_wait = true};
     struct array *array;
     if (!make_has_count("new", n, 3) || !session_check(session) ||
-        !read_native_typestr(session->state, args[0], &making.form.layout) ||
+        !make_read_typestr(session->state, args[0], &making.form.layout) ||
         !read_shape(session->state, args[1], &making.form) || !read_bool(args[2], &making.flag) ||
         !(array = array_new(session)))
         return NULL;
@@ -289,7 +288,7 @@ PyObject *make_create(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct making making = {.func = call_create, .may_wait = true};
     making.has_storage = n == 6 && args[5] != Py_None;
     if (!make_has_count("create", n, n == 6 ? 6 : 5) || !session_check(session) ||
-        !read_native_typestr(session->state, args[1], &making.form.layout) ||
+        !make_read_typestr(session->state, args[1], &making.form.layout) ||
         !read_shape(session->state, args[2], &making.form) ||
         !read_bool(args[3], &making.is_fortran) || !read_bool(args[4], &making.flag) ||
         (making.has_storage && !request_read_storage(args[5], &making.storage)))
@@ -480,7 +479,7 @@ static bool read_axes(struct module_state *state, PyObject *object, struct makin
     bool is_good = n <= GAD_MAX_NDIM || raise_ndim(state, n);
     for (Py_ssize_t i = 0; i < n && is_good; i++) {
         int64_t numbers[GAD_MAX_NDIM];
-        is_good = read_numbers(state, PyTuple_GetItem(tuple, i), numbers) == 3;
+        is_good = make_read_numbers(state, PyTuple_GetItem(tuple, i), numbers) == 3;
         if (is_good)
             making->axes[i] = (struct gad_view_axis){
                 .axis = (int)numbers[0], .count = numbers[1], .step = numbers[2]};
@@ -523,7 +522,7 @@ PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n)
     if (!viewed)
         return NULL;
     making.viewed = viewed->array;
-    int n_starts = read_numbers(session->state, args[1], making.form.strides);
+    int n_starts = make_read_numbers(session->state, args[1], making.form.strides);
     if (n_starts >= 0 && n_starts != gad_array_info(viewed->array)->ndim)
         PyErr_SetString(PyExc_TypeError, "view() takes a start for each axis of the array");
     if (PyErr_Occurred() || !read_axes(session->state, args[2], &making))

@@ -19,5 +19,9 @@ PyObject *taking_take(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *taking_new_marks(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *taking_positions(PyObject *self, PyObject *const *args, Py_ssize_t n);
 
+/* Returns how many numbers there are, at most GAD_MAX_NDIM, or -1 with an exception. */
+int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers);
+/* Of an array that is made: in this machine's byte order. False with an exception. */
+bool make_read_typestr(struct module_state *state, PyObject *object, struct gad_layout *layout);
 /* Whether a method got as many arguments as it wants; else raises TypeError. */
 bool make_has_count(const char *name, Py_ssize_t n, Py_ssize_t wanted);

@@ -18,7 +18,7 @@
  */
 #include "core/array.h"
 #include "core/base.h"
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
 #include "core/ask.h"
 #include "core/job.h"
 #include "core/run.h"

@@ -12,12 +12,13 @@
  */
 #include "core/session.h"
 #include "core/ask.h"
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
 #include "core/datasets/loader.h"
 #include "core/linalg/solving.h"
 #include "core/linalg/decompose.h"
 #include "core/linalg/tensor.h"
 #include "core/make.h"
+#include "core/functions/from_function.h"
 #include "core/run.h"
 #include "core/wait.h"
 
@@ -354,6 +355,11 @@ static PyMethodDef methods[] = {
     {"from_blocks", FAST(make_from_blocks),
      "from_blocks(typestr, shape, read, write, /)\n--\n\nAn array that Python functions move "
      "block by block."},
+    {"from_function", FAST(mapped_make),
+     "from_function(typestr, shape, block, inputs, mode, threads, function, in_order, /)\n--\n\nAn "
+     "array "
+     "that "
+     "a Python function makes of blocks of others."},
     {"stream", FAST(make_stream),
      "stream(typestr, shape, is_output, begin, /)\n--\n\nAn array that is pushed or taken in "
      "order."},

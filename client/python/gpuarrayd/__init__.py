@@ -13,6 +13,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
                    x @ y, matmul with alpha and beta, tensordot, einsum, diagonal
     streams        from_generator, stream, stream_writer
+    functions      map_blocks: of blocks, in this process
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
     decompositions linalg.svd, pca, lstsq, qr ...; cov, corrcoef
@@ -43,6 +44,7 @@ from ._functions.reductions import *  # noqa: F403
 from ._functions.scans import *  # noqa: F403
 from ._functions.triangles import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
+from ._lazy.blockwise import map_blocks
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.reshaping import *  # noqa: F403
 from ._lazy.results import compute, save
@@ -66,7 +68,8 @@ __version__ = _core.versions().split(",")[0].split()[1]
 __all__ = [
     "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
     "empty", "empty_like", "zeros", "zeros_like", "asarray", "from_generator", "stream",
-    "stream_writer", "Dataset", "DataLoader", "connect", "close", "info", "stats", "ops", "errors",
+    "stream_writer", "map_blocks", "Dataset", "DataLoader", "connect", "close", "info", "stats",
+    "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",

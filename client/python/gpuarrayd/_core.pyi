@@ -12,6 +12,7 @@ Scalar: TypeAlias = bool | int | float
 Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[int, ...] | None, str | None, bool, bool,
                            bool]  # chunks, shards, compression, shuffle, fletcher32, sync
 Destination: TypeAlias = "Array | str | tuple[str, Storage] | None"
+MakeBlock: TypeAlias = Callable[[tuple[memoryview, ...], memoryview, tuple[int, ...]], None]
 MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]
 
 def versions() -> str:
@@ -87,6 +88,15 @@ class Session:
         bytes, valid during the call); write stores them. Called in a thread of the library, one
         call at a time. An exception fails the job with provider-failed and becomes its __cause__;
         so does a view of the block that is kept after the call."""
+        ...
+
+    def from_function(self, typestr: str, shape: Sequence[int], block: Sequence[int] | None,
+                      inputs: tuple[tuple[Array, Sequence[int], Sequence[int]], ...], mode: int,
+                      threads: int, function: MakeBlock, in_order: bool, /) -> Array:
+        """function(inputs, output, start) fills the output, a writable memoryview with dtype and
+        shape, of memoryviews of the inputs' blocks; in threads of the library. inputs: arrays, the
+        depth of the halo along each axis, the output's axis that cuts each axis (-1: none). An
+        exception fails the job, as of from_blocks(); one whose code is bad-block with that."""
         ...
 
     def stream(self, typestr: str, shape: Sequence[int], is_output: bool,

@@ -22,7 +22,7 @@ __all__ = [
     "ProviderFailed", "BadChunkTable", "BadJournal", "NegativePower", "Cancelled", "UnknownJob",
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
-    "DatasetChanged", "BadRank", "BadCheckpoint", "SingularMatrix",
+    "DatasetChanged", "BadRank", "BadCheckpoint", "SingularMatrix", "BadBlock",
     "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
     "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
 ]
@@ -382,6 +382,12 @@ class SingularMatrix(RequestError, ValueError):
     code = "singular-matrix"
 
 
+class BadBlock(RequestError, ValueError):
+    """A block that a function of map_blocks() gave has another shape or dtype than was said."""
+
+    code = "bad-block"
+
+
 class Unsupported(RequestError, TypeError):
     """The package is asked for what the daemon does not compute; the message names it. Nothing is
     computed by NumPy instead: write np.asarray(x) where that is meant."""
@@ -469,7 +475,7 @@ _REQUEST: tuple[type[RequestError], ...] = (
     BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
     Permission, NoMemory, BadIndex,
-    DatasetChanged, BadRank, BadCheckpoint, SingularMatrix)
+    DatasetChanged, BadRank, BadCheckpoint, SingularMatrix, BadBlock)
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (

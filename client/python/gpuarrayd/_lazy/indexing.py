@@ -18,13 +18,8 @@ from .. import errors
 from .graph import Call, Node, Number, Reduction, Source, Whole, computed, is_placed
 from .fancy import fancy, is_fancy
 from .selection import Item, Items, carried, is_all, items_of, shape_of
-from .generated import GeneratorSource
-from .leaves import ArraySource, FileSource
-from .many import ManySource
-from .moved import Moved
-from .picked import Positions, TakeSource
+from .leaves import ArraySource
 from .unbounded import UNBOUNDED
-from .views import ViewSource
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
 
@@ -82,8 +77,7 @@ def _wanted(node: Node, items: Items) -> Wanted:
 
 
 def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
-    if isinstance(node, (ArraySource, FileSource, GeneratorSource, ManySource, Moved, Positions,
-                         TakeSource, ViewSource)):
+    if isinstance(node, Source):
         if is_all(items, node.shape):
             return node
         shape = shape_of(items)
@@ -106,7 +100,6 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
         return node if is_all(items, node.shape) else _selected(computed(node), items, ())
     if isinstance(node, Call):
         return Call(node.op, parts, node.options, node.result, node.dtype)
-    assert not isinstance(node, Source)
     if items:
         raise errors.Unsupported(
             "a new axis of a single number is not computed; use compute()", argument="[]",

@@ -93,7 +93,7 @@ static void bench_init(struct bench *b, struct gad_array *array, bool is_sink)
 static void bench_deinit(struct bench *b)
 {
     munmap(b->end.ring, b->feed->ring.n_bytes);
-    pump_remove(b->pump, b->feed);
+    (void)!pump_remove(b->pump, b->feed);
     feed_free(b->feed);
     pump_free(b->pump);
     gad_array_release(b->array);
@@ -305,7 +305,7 @@ Test(pump, lets_go_of_a_feed_only_after_its_block, .timeout = 20)
     ask(&b.end, 0, 1, start, count);
     while (atomic_load(&progress) == 0)
         clock_sleep_ms(1);
-    pump_remove(b.pump, b.feed);
+    (void)!pump_remove(b.pump, b.feed);
     cr_assert(eq(int, atomic_load(&progress), 2));
     bench_deinit(&b);
 }
@@ -335,7 +335,7 @@ Test(pump, serves_many_feeds_that_come_and_go, .timeout = 60)
             munmap(end.ring, feeds[i]->ring.n_bytes);
         }
         for (size_t i = 0; i < ARRAY_LENGTH(feeds); i++) {
-            pump_remove(pump, feeds[i]);
+            (void)!pump_remove(pump, feeds[i]);
             feed_free(feeds[i]);
         }
     }
@@ -407,7 +407,7 @@ Test(pump, serves_memory_again_after_a_slow_provider, .timeout = 20)
     cr_assert(zero(u32, wait_done(&b.end, 0, 1)));
     cr_assert(zero(u32, wait_done(&end, 0, 1)));
     munmap(end.ring, memory->ring.n_bytes);
-    pump_remove(b.pump, memory);
+    (void)!pump_remove(b.pump, memory);
     feed_free(memory);
     gad_array_release(array);
     bench_deinit(&b);
@@ -530,7 +530,7 @@ Test(rings, serve_the_next_job_when_the_daemon_has_let_go, .timeout = 20)
     void *memory = b.feed->ring.memory;
     atomic_store(&ring_entry_at(b.end.ring, 0)->request, 7);
     munmap(b.end.ring, b.feed->ring.n_bytes);
-    pump_remove(b.pump, b.feed);
+    (void)!pump_remove(b.pump, b.feed);
     feed_free_done(b.feed);
     cr_assert(eq(u32, client.rings.n_kept, 1));
     cr_assert(zero(int, feed_new(array, false, &b.feed, NULL)));

@@ -10,7 +10,8 @@
  * call. If somebody kept a view of it, releasing fails, and so does the block: its memory goes
  * away. The frames of an exception's traceback keep such views, so their variables are dropped.
  */
-#include "core/blocks.h"
+#include "core/functions/blocks.h"
+#include "core/typestr.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -80,11 +81,36 @@ struct block {
     int64_t n_bytes;
     bool is_readonly;
     unsigned n_views;
+    const struct gad_block *typed; /* NULL: bytes */
 };
+
+/* With a dtype, a shape and strides. */
+static int get_typed(struct block *block, PyObject *self, Py_buffer *view)
+{
+    const struct gad_block *typed = block->typed;
+    *view = (Py_buffer){
+        .buf = typed->data,
+        .len = (Py_ssize_t)gad_dtype_size(typed->dtype),
+        .itemsize = (Py_ssize_t)gad_dtype_size(typed->dtype),
+        .readonly = block->is_readonly,
+        .ndim = typed->ndim,
+        .format = (char *)typestr_format(typed->dtype, false),
+        .shape = (Py_ssize_t *)typed->shape,
+        .strides = (Py_ssize_t *)typed->strides,
+    };
+    for (int i = 0; i < typed->ndim; i++)
+        view->len *= typed->shape[i];
+    Py_INCREF(self);
+    view->obj = self;
+    block->n_views++;
+    return 0;
+}
 
 static int block_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     struct block *block = (struct block *)self;
+    if (block->typed && (flags & PyBUF_FULL_RO) == PyBUF_FULL_RO)
+        return get_typed(block, self, view);
     int r = PyBuffer_FillInfo(view, self, block->data, block->n_bytes, block->is_readonly, flags);
     block->n_views += r == 0;
     return r;
@@ -128,8 +154,7 @@ static void drop_variables(PyObject *traceback)
     Py_XDECREF(module);
 }
 
-/* Keeps the exception that is set. */
-static void keep_error(struct blocks *blocks)
+PyObject *blocks_fetch_error(void)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -138,10 +163,36 @@ static void keep_error(struct blocks *blocks)
         drop_variables(traceback);
         PyException_SetTraceback(value, traceback);
     }
-    Py_XDECREF(blocks->error);
-    blocks->error = value;
     Py_XDECREF(type);
     Py_XDECREF(traceback);
+    return value;
+}
+
+/* Keeps the exception that is set. */
+static void keep_error(struct blocks *blocks)
+{
+    PyObject *error = blocks_fetch_error();
+    Py_XDECREF(blocks->error);
+    blocks->error = error;
+}
+
+PyObject *blocks_new_typed(struct module_state *state, const struct gad_block *typed,
+                           bool is_readonly)
+{
+    struct block *block = (struct block *)base_new_object(state->block_type);
+    if (!block)
+        return NULL;
+    block->is_readonly = is_readonly;
+    block->typed = typed;
+    return (PyObject *)block;
+}
+
+bool blocks_are_viewed(PyObject *const *blocks, Py_ssize_t n)
+{
+    unsigned n_views = 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        n_views += ((struct block *)blocks[i])->n_views;
+    return n_views > 0;
 }
 
 static struct block *new_block(const struct blocks *blocks, const int64_t *count, void *data,
@@ -196,13 +247,13 @@ unsigned blocks_n_calls(const struct module_state *state)
     return state->calls_in == base_generation() ? state->n_calls : 0;
 }
 
-static void count_call(struct module_state *state)
+void blocks_count_call(struct module_state *state)
 {
     state->n_calls = blocks_n_calls(state) + 1;
     state->calls_in = base_generation();
 }
 
-static void uncount_call(struct module_state *state)
+void blocks_uncount_call(struct module_state *state)
 {
     if (blocks_n_calls(state) > 0) /* else the function has called fork(), and this is the child */
         state->n_calls--;
@@ -218,11 +269,11 @@ static int move(struct blocks *blocks, bool is_write, const int64_t *start, cons
     struct module_state *state = blocks->state;
     int r = ECANCELED;
     if (func && !state->is_ending) {
-        count_call(state);
+        blocks_count_call(state);
         Py_INCREF(func);
         r = call(blocks, func, start, count, block, is_write);
         Py_DECREF(func);
-        uncount_call(state);
+        blocks_uncount_call(state);
     }
     base_leave(own);
     return r;

@@ -17,6 +17,15 @@ struct gad_blocks blocks_for_library(struct blocks *blocks);
 void blocks_free(struct blocks *blocks);
 void blocks_clear(struct blocks *blocks);
 int blocks_traverse(struct blocks *blocks, visitproc visit, void *arg);
+/* For functions of from_function(): a block of the library's memory as an exporter, whether
+ * somebody still has a view of one of them, and the exception that is set, without the variables
+ * that its frames keep. */
+PyObject *blocks_new_typed(struct module_state *state, const struct gad_block *typed,
+                           bool is_readonly);
+bool blocks_are_viewed(PyObject *const *blocks, Py_ssize_t n);
+PyObject *blocks_fetch_error(void);
+void blocks_count_call(struct module_state *state);
+void blocks_uncount_call(struct module_state *state);
 /* How many functions run, in this process. */
 unsigned blocks_n_calls(const struct module_state *state);
 /* The last exception of its functions, which is then no longer kept; a reference, or NULL. */

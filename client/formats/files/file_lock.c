@@ -9,7 +9,7 @@
  *
  * Called by hdf5_file.c and journal.c for messages.
  */
-#include "client/file_lock.h"
+#include "client/formats/files/file_lock.h"
 #include "proto/util.h"
 
 #include <stdio.h>
