@@ -52,7 +52,7 @@ struct chunk_layout {
     const struct selection *selection; /* what blocks are of */
     const struct codec_pipeline *pipeline;
     chunk_fetch_fn *fetch;
-    chunk_make_fn *make; /* NULL: they are fetched and decoded */
+    chunk_make_fn *make;   /* NULL: they are fetched and decoded */
     chunk_watch_fn *watch; /* NULL: they are in the one at `path` */
     chunk_locate_fn *locate;
     void (*free_state)(void *state); /* may be NULL */

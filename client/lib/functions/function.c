@@ -20,7 +20,7 @@
 #include "client/lib/memory/memory.h"
 #include "client/lib/memory/stream.h"
 #include "client/meaning.h"
-#include "client/processors.h"
+#include "client/process.h"
 #include "proto/util.h"
 
 #include <inttypes.h>

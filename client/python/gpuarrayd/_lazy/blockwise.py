@@ -113,8 +113,8 @@ def map_blocks(f: Callable[..., Any], *args: Any, dtype: DTypeLike | None = None
             raise sources[0].refusal()
         if not isinstance(node, (GeneratorSource, type(None))) and any(
                 isinstance(one, GeneratorSource) for one in ordered(node)):
-            raise errors.BadArgument("an expression of a generator is computed as a whole: give the "
-                                     "generator itself, and let the function compute the rest",
+            raise errors.BadArgument("an expression of a generator has no blocks of its own: give "
+                                     "the generator itself, and let the function compute the rest",
                                      argument="args", expected="gd.from_generator()",
                                      found="an expression of it")
         if isinstance(node, GeneratorSource) and mode == "wrap" and any(plan.depth):
@@ -298,8 +298,8 @@ class BlockSource(Source):
     def selected(self, items: Items) -> ViewSource:
         """A part of it, whose blocks alone are made."""
         if self.in_order:
-            raise errors.BadArgument("what is made of a generator comes once and in order: a part of "
-                                     "it cannot be taken", argument="[]", expected="all of it",
+            raise errors.BadArgument("what is made of a generator comes once and in order: no part "
+                                     "of it can be taken", argument="[]", expected="all of it",
                                      found=self.text())
         axes = tuple([(axis, size, 1) for axis, size in enumerate(self.shape)])
         return ViewSource(self, (0,) * len(self.shape), axes).selected(items)
