@@ -34,7 +34,8 @@ def expected_files(installed):
         o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.0",
         o("libdir") / "libgpuarrayd.so.0.1.0", o("libdir") / "pkgconfig/gpuarrayd.pc",
         *(o("includedir") / name for name in (
-            "gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-jobs.h", "gpuarrayd-linalg.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
+            "gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-function.h",
+            "gpuarrayd-jobs.h", "gpuarrayd-linalg.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
             "gpuarrayd-matrix.h", "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-solve.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-tensor.h",
             "gpuarrayd-status.h")),
         o("mandir") / "man1/gpuarrayctl.1", o("mandir") / "man3/libgpuarrayd.3",

@@ -10,7 +10,7 @@ computed by a job for each block, and a generator is read along as its rows are 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -37,14 +37,17 @@ __all__ = ["map_blocks"]
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")  # as the library counts them
 _KEPT_BLOCKS = 3  # of a generator's rows
 Block = np.ndarray[Any, np.dtype[Any]]
-Axes = int | Sequence[int] | None
+Depth: TypeAlias = int | Sequence[int] | Mapping[int, int]
+Axes: TypeAlias = int | Sequence[int] | None
+Added: TypeAlias = Axes | Mapping[int, int]
+DType: TypeAlias = DTypeLike | None
+Func: TypeAlias = Callable[..., Any]
 
 
-def map_blocks(f: Callable[..., Any], *args: Any, dtype: DTypeLike | None = None,
-               depth: int | Sequence[int] | Mapping[int, int] = 0, mode: str = "reflect",
-               trim: bool = True, drop_axis: Axes = None,
-               new_axis: Axes | Mapping[int, int] = None, block: Sequence[int] | None = None,
-               threads: int | None = None, **kwargs: Any) -> Lazy:
+def map_blocks(f: Func, *args: Any, dtype: DType = None, depth: Depth = 0,
+               mode: str = "reflect", trim: bool = True, drop_axis: Axes = None,
+               new_axis: Added = None, block: Axes = None, threads: int = 0,
+               **kwargs: Any) -> Lazy:
     """An array that a function makes of the blocks of others, in this process.
 
         y = gd.map_blocks(scipy.ndimage.gaussian_filter, x, sigma=2, depth=8)
@@ -83,8 +86,8 @@ def map_blocks(f: Callable[..., Any], *args: Any, dtype: DTypeLike | None = None
     block : tuple of int, optional
         The shape of the result's blocks. None: so that none is larger than about 2 MiB, as wide as
         can be, and long against depth.
-    threads : int, optional
-        That call f at once, at most. None: as many as there are processors; where an argument is a
+    threads : int
+        That call f at once, at most. 0: as many as there are processors; where an argument is a
         generator, one.
 
     Returns
@@ -121,6 +124,7 @@ def map_blocks(f: Callable[..., Any], *args: Any, dtype: DTypeLike | None = None
             raise errors.BadArgument("the halo of a first block would be the last rows of a "
                                      "generator", argument="mode", expected="another mode",
                                      found="'wrap'")
+    block = (block,) if isinstance(block, int) else block
     if block is not None and len(block) != len(plan.shape):
         raise errors.BadArgument(f"blocks of {len(block)} axes of a result of {len(plan.shape)}",
                                  argument="block", expected=f"{len(plan.shape)} sizes",
@@ -132,7 +136,7 @@ def map_blocks(f: Callable[..., Any], *args: Any, dtype: DTypeLike | None = None
     dtype_name(found)
     call.dtype = found
     return Lazy._of(BlockSource(call, tuple([node for node in nodes if node is not None]), plan,
-                                found, _MODES.index(mode), block, threads or 0))
+                                found, _MODES.index(mode), block, threads))
 
 
 def _is_array(arg: Any) -> bool:
@@ -145,8 +149,8 @@ class _Plan:
     frame: what the arguments broadcast to, cut by axes of the result: of[i] is that of the frame's
     axis i, -1: none."""
 
-    def __init__(self, shapes: list[Shape], depth: int | Sequence[int] | Mapping[int, int],
-                 drop_axis: Axes, new_axis: Axes | Mapping[int, int]) -> None:
+    def __init__(self, shapes: list[Shape], depth: Depth, drop_axis: Axes,
+                 new_axis: Added) -> None:
         if not shapes:
             raise errors.BadArgument("there is no array among the arguments", argument="args",
                                      expected="an array", found="none")
@@ -189,7 +193,7 @@ class _Plan:
                        for axis, is_wide in enumerate(wide)]))
 
 
-def _depths(depth: int | Sequence[int] | Mapping[int, int], ndim: int) -> Shape:
+def _depths(depth: Depth, ndim: int) -> Shape:
     if isinstance(depth, Mapping):
         at = dict(zip(_axes(tuple(depth), ndim, "depth"), depth.values(), strict=True))
         found = [at.get(axis, 0) for axis in range(ndim)]
@@ -221,7 +225,7 @@ class _Call:
 
     dtype: np.dtype[Any]
 
-    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    def __init__(self, f: Func, args: tuple[Any, ...], kwargs: dict[str, Any],
                  halo: Shape) -> None:
         self.f, self.args, self.kwargs, self.halo = f, args, kwargs, halo
         self.name = getattr(f, "__name__", type(f).__name__)
@@ -278,7 +282,7 @@ class BlockSource(Source):
         self.shape = plan.shape
         self._call, self._nodes, self._plan, self._dtype = call, nodes, plan, dtype
         self._mode, self._block, self._threads = mode, block, threads
-        self.in_order = any(isinstance(one, GeneratorSource)
+        self.in_order: bool = any(isinstance(one, GeneratorSource)
                             or isinstance(one, BlockSource) and one.in_order
                             for node in nodes for one in ordered(node))
 

@@ -10,12 +10,15 @@ before what is made of them, and whoever walks a graph walks that.
 
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import errors
+
+if TYPE_CHECKING:
+    from .selection import Items
 
 Shape: TypeAlias = tuple[int, ...]
 Words: TypeAlias = tuple[tuple[str, str], ...]
@@ -77,6 +80,10 @@ class Source(Node):
 
     def text(self) -> str:
         """For readers."""
+        raise NotImplementedError
+
+    def selected(self, items: "Items") -> "Source":
+        """A part of it."""
         raise NotImplementedError
 
     def pickled(self) -> tuple[object, ...]:

@@ -79,7 +79,7 @@ class UnboundedSource(GeneratorSource):
 class Reader:
     """The rows of one, in chunks of any length."""
 
-    def __init__(self, source: UnboundedSource) -> None:
+    def __init__(self, source: GeneratorSource) -> None:
         self._slabs = source._slabs()
         self._dtype, self._shape = source._dtype, source.shape
         self._rest: Slab | None = None
