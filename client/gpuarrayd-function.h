@@ -48,7 +48,7 @@ struct gad_function_call {
 };
 
 /** Makes a block.
- * data: of the struct gad_function.
+ * data: of the struct gad_function. call: the blocks.
  * Returns 0, or a positive errno, which fails the job with GAD_PROVIDER_FAILED. Called by several
  * threads of the library at once, in which signals are blocked. It must not use the client. */
 typedef int gad_function_fn(void *data, const struct gad_function_call *call);
@@ -83,8 +83,8 @@ struct gad_function {
  * function: not NULL; copied. After a failure `free` was not called.
  * ret_array: the caller's, given up by gad_array_release(). Its inputs may be released before.
  * A call that does not return holds its own jobs and a thread, nothing else: they can be cancelled.
- * GAD_BAD_SHAPE: sizes that no array can have, an input that does not fit the output. GAD_LIMIT_
- * EXCEEDED: a block of more than 4 GiB. */
+ * GAD_BAD_SHAPE: sizes that no array can have, an input that does not fit the output.
+ * GAD_LIMIT_EXCEEDED: a block of more than 4 GiB. */
 enum gad_status gad_array_from_function(struct gad_client *client, const struct gad_layout *layout,
                                         const struct gad_function *function,
                                         struct gad_array **ret_array, struct gad_error *error);
