@@ -58,6 +58,7 @@ struct chunk_source {
     struct codec_pipeline pipeline;
     chunk_fetch_fn *fetch;
     chunk_make_fn *make;
+    chunk_where_fn *where;
     chunk_locate_fn *locate;
     chunk_watch_fn *watch;
     void (*free_state)(void *state);
@@ -342,28 +343,32 @@ static void explain(void *state, struct gad_error *error)
 {
     struct chunk_source *source = state;
     const struct chunk_fault kept = source->fault, *fault = &kept;
-    char place[96], argument[sizeof(error->argument)];
+    char place[96], where[80] = "", argument[sizeof(error->argument)];
+    int64_t first[ARRAY_MAX_NDIM];
     if (!fault->is_set)
         return;
     source->fault.is_set = false;                        /* the next job's is its own */
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
     chunk_place_text(&source->grid, fault->chunk, place, sizeof(place));
+    chunk_grid_start(&source->grid, fault->chunk, first);
+    if (source->where && !*fault->reason)
+        source->where(source->state, first, where, sizeof(where));
     const char *between = source->dataset ? ":" : "";
     const char *dataset = source->dataset ? source->dataset : "";
     if (fault->is_codec) {
         const struct codec *codec = source->pipeline.n_steps > fault->step
                                         ? source->pipeline.steps[fault->step].codec
                                         : NULL;
-        error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %s%s%s",
-                  source->path, between, dataset, place, codec ? codec->name : "",
+        error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s%s: %s%s%s",
+                  source->path, between, dataset, place, where, codec ? codec->name : "",
                   codec ? ": " : "", codec_fault_text(fault->number));
         error_expected(error, "a chunk of %" PRIu64 " bytes", source->grid.chunk_bytes);
         error_found(error, "%s", codec_fault_text(fault->number));
         return;
     }
     const char *reason = *fault->reason ? fault->reason : strerrordesc_np(fault->number);
-    error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s: %.150s",
-              source->path, between, dataset, place, reason);
+    error_set(error, GAD_PROVIDER_FAILED, argument, "%.120s%s%.80s: the chunk at %s%s: %.150s",
+              source->path, between, dataset, place, where, reason);
     error_expected(error, "a chunk that can be read");
     error_found(error, "%.150s", reason);
 }
@@ -499,6 +504,7 @@ int chunk_source_new(const struct chunk_layout *layout, const char *name,
     }
     source->fetch = layout->fetch;
     source->make = layout->make;
+    source->where = layout->where;
     source->locate = layout->locate;
     source->watch = layout->watch;
     source->free_state = layout->free_state;

@@ -42,6 +42,10 @@ typedef int chunk_locate_fn(void *state, const struct chunk_grid *grid, const in
 /* provider.watch, of the files that chunks are fetched from. */
 typedef int chunk_watch_fn(void *state, struct file_sums *sums);
 
+/* For messages, of a chunk that was fetched: ", at byte 4016", or ", in 'c/1/2'"; left as it is,
+ * "", where there is nothing to say. */
+typedef void chunk_where_fn(void *state, const int64_t *place, char *ret_text, size_t n_bytes);
+
 /* What a format says of an array; all of it is copied. */
 struct chunk_layout {
     struct chunk_grid grid; /* of the whole array; chunks at its end are stored whole */
@@ -53,6 +57,7 @@ struct chunk_layout {
     const struct codec_pipeline *pipeline;
     chunk_fetch_fn *fetch;
     chunk_make_fn *make;   /* NULL: they are fetched and decoded */
+    chunk_where_fn *where; /* may be NULL */
     chunk_watch_fn *watch; /* NULL: they are in the one at `path` */
     chunk_locate_fn *locate;
     void (*free_state)(void *state); /* may be NULL */

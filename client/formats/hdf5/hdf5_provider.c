@@ -26,7 +26,9 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MIN_CACHE_BYTES  (UINT64_C(8) << 20)
@@ -455,6 +457,26 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
     HDF5_SCOPE(scope);
     int r = open_dataset(provider);
     return r ? r : fetch(provider, place, ret_bytes);
+}
+
+/* Of a file with a user block HDF5's versions disagree where it begins to count. */
+void hdf5_provider_where(void *state, const int64_t *place, char *ret_text, size_t n_bytes)
+{
+    struct hdf5_provider *provider = state;
+    hsize_t offsets[H5S_MAX_RANK], block = 1, n_stored = 0;
+    haddr_t address = HADDR_UNDEF;
+    unsigned mask;
+    HDF5_SCOPE(scope);
+    if (open_dataset(provider))
+        return;
+    _cleanup_hid_ hid_t file = H5Iget_file_id(provider->id);
+    _cleanup_hid_ hid_t fcpl = file > 0 ? H5Fget_create_plist(file) : H5I_INVALID_HID;
+    for (int i = 0; i < provider->selection.source_ndim; i++)
+        offsets[i] = (hsize_t)place[i];
+    if (fcpl > 0 && H5Pget_userblock(fcpl, &block) >= 0 && block == 0 &&
+        H5Dget_chunk_info_by_coord(provider->id, offsets, &mask, &address, &n_stored) >= 0 &&
+        address != HADDR_UNDEF)
+        snprintf(ret_text, n_bytes, ", at byte %" PRIu64, (uint64_t)address);
 }
 
 /* What lies behind an external link is in a file whose path is not ours to open. */

@@ -26,6 +26,8 @@ struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
  */
 int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
                         struct chunk_bytes *ret_bytes);
+/* Where it lies, if that is known (a chunk_where_fn); likewise. */
+void hdf5_provider_where(void *state, const int64_t *place, char *ret_text, size_t n_bytes);
 /* Where chunks are (a chunk_locate_fn); likewise. */
 int hdf5_provider_locate(void *state, const struct chunk_grid *grid, const int64_t *low,
                          const int64_t *n, uint32_t kind, struct packed_chunks *packed);

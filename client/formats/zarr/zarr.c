@@ -175,6 +175,7 @@ static int set_chunks(struct source *source, struct gad_error *error)
         .selection = &source->selection,
         .pipeline = &meta->pipeline,
         .fetch = zarr_chunks_fetch,
+        .where = zarr_chunks_where,
         .watch = zarr_chunks_watch,
         .locate = zarr_chunks_locate,
         .free_state = zarr_chunks_free,

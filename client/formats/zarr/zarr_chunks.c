@@ -131,6 +131,14 @@ static uint64_t key_of(const struct zarr_meta *meta, const int64_t *place,
     return number;
 }
 
+void zarr_chunks_where(void *state, const int64_t *place, char *ret_text, size_t n_bytes)
+{
+    const struct zarr_chunks *chunks = state;
+    char key[ZARR_KEY_BYTES];
+    (void)key_of(&chunks->meta, place, key);
+    snprintf(ret_text, n_bytes, ", in '%.64s'", key);
+}
+
 static int fetch_file(struct zarr_chunks *chunks, const int64_t *place, struct chunk_bytes *ret)
 {
     char key[ZARR_KEY_BYTES];

@@ -14,6 +14,9 @@ void zarr_chunks_free(void *chunks);
 /* chunk_layout.fetch, of the grid of innermost chunks. */
 int zarr_chunks_fetch(void *chunks, uint64_t index, const int64_t *place, struct chunk_bytes *ret);
 
+/* chunk_layout.where: the file, a chunk or a shard. */
+void zarr_chunks_where(void *chunks, const int64_t *place, char *ret_text, size_t n_bytes);
+
 /* chunk_layout.watch: files are marked as they are now; of very many, none. */
 int zarr_chunks_watch(void *chunks, struct file_sums *sums);
 

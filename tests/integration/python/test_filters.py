@@ -203,6 +203,7 @@ def damage(path, dataset, place, change):
         change(stored)
         file.seek(info.byte_offset)
         file.write(stored)
+    return info.byte_offset
 
 
 def turn_a_bit(stored):
@@ -217,12 +218,12 @@ def test_a_damaged_chunk_is_named(gd, tmp_path, filters, word):
     a = np.arange(120 * 90, dtype="f8").reshape(120, 90)
     with h5py.File(path, "w") as file:
         file.create_dataset("group/d", data=a, chunks=(30, 40), **filters)
-    damage(path, "group/d", (60, 40), turn_a_bit if "blosc" not in word else
-           lambda stored: stored.__setitem__(slice(12, 16), b"\xff\xff\xff\x7f"))
+    at = damage(path, "group/d", (60, 40), turn_a_bit if "blosc" not in word else
+                lambda stored: stored.__setitem__(slice(12, 16), b"\xff\xff\xff\x7f"))
     x = gd.open(f"{path}:/group/d")
     with pytest.raises(gd.ProviderFailed) as caught:
         x.sum().compute()
-    assert f"{path}:/group/d: the chunk at (60, 40): {word}" in str(caught.value)
+    assert f"{path}:/group/d: the chunk at (60, 40), at byte {at}: {word}" in str(caught.value)
     assert x[:60].sum() == a[:60].sum()  # the others are read
 
 
