@@ -20,7 +20,7 @@
 #include "client/formats/zarr/zarr_attributes.h"
 #include "client/formats/zarr/zarr_chunks.h"
 #include "client/formats/zarr/zarr_list.h"
-#include "client/formats/zarr/zarr_output.h"
+#include "client/formats/zarr/writing/zarr_output.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

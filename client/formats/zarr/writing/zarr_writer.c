@@ -13,7 +13,7 @@
  *
  * Called by the chunk sink, by several threads at once.
  */
-#include "client/formats/zarr/zarr_writer.h"
+#include "client/formats/zarr/writing/zarr_writer.h"
 #include "client/codecs/crc32c.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/zarr/zarr_chunks.h"

@@ -6,8 +6,8 @@
  *
  * Called by zarr_output.c, under a lock on the store.
  */
-#include "client/formats/zarr/zarr_consolidate.h"
-#include "client/formats/zarr/zarr_write.h"
+#include "client/formats/zarr/writing/zarr_consolidate.h"
+#include "client/formats/zarr/writing/zarr_write.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

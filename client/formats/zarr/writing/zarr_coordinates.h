@@ -2,7 +2,7 @@
 #pragma once
 
 #include "client/array.h"
-#include "client/formats/zarr/zarr_place.h"
+#include "client/formats/zarr/writing/zarr_place.h"
 
 /* Before the metadata of the array are written: an axis whose name stands for something else in the
  * group gets another one. */

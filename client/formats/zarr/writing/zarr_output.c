@@ -14,15 +14,15 @@
  *
  * Called by format.c (create) and through the array (commit, discard, free).
  */
-#include "client/formats/zarr/zarr_output.h"
+#include "client/formats/zarr/writing/zarr_output.h"
 #include "client/formats/chunked/chunk_sink.h"
 #include "client/formats/files/file_array.h"
 #include "client/formats/files/file_source.h"
-#include "client/formats/zarr/zarr_consolidate.h"
-#include "client/formats/zarr/zarr_coordinates.h"
-#include "client/formats/zarr/zarr_place.h"
-#include "client/formats/zarr/zarr_write.h"
-#include "client/formats/zarr/zarr_writer.h"
+#include "client/formats/zarr/writing/zarr_consolidate.h"
+#include "client/formats/zarr/writing/zarr_coordinates.h"
+#include "client/formats/zarr/writing/zarr_place.h"
+#include "client/formats/zarr/writing/zarr_write.h"
+#include "client/formats/zarr/writing/zarr_writer.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "client/formats/zarr/zarr_json.h"
-#include "client/formats/zarr/zarr_place.h"
+#include "client/formats/zarr/writing/zarr_place.h"
 
 /* A new node. */
 struct zarr_new_node {

@@ -7,7 +7,7 @@
  *
  * Called by zarr_output.c.
  */
-#include "client/formats/zarr/zarr_write.h"
+#include "client/formats/zarr/writing/zarr_write.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/zarr/zarr_attributes.h"
 #include "proto/util.h"

@@ -10,7 +10,7 @@
  *
  * Called by zarr_output.c.
  */
-#include "client/formats/zarr/zarr_coordinates.h"
+#include "client/formats/zarr/writing/zarr_coordinates.h"
 #include "client/carried.h"
 #include "client/formats/format_impl.h"
 #include "proto/util.h"

@@ -12,7 +12,7 @@
  *
  * Called by zarr_output.c.
  */
-#include "client/formats/zarr/zarr_place.h"
+#include "client/formats/zarr/writing/zarr_place.h"
 #include "client/formats/files/file_source.h"
 #include "client/formats/zarr/zarr_store.h"
 #include "client/tree.h"
