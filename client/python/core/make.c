@@ -72,7 +72,6 @@ static bool read_number(PyObject *item, int64_t *ret)
     return !(*ret == -1 && PyErr_Occurred());
 }
 
-/* Returns how many numbers there are, or -1 with an exception. */
 int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers)
 {
     PyObject *tuple = PySequence_Tuple(object);
@@ -138,15 +137,15 @@ struct making {
     struct gad_view_axis axes[GAD_MAX_NDIM];
 };
 
-static PyObject *make(struct array *array, struct making *making)
+PyObject *make_array(struct array *array, make_function *func, void *making, bool may_wait)
 {
     struct session *session = array->session;
     struct gad_error error;
-    struct section section = session_enter(session, making->may_wait);
+    struct section section = session_enter(session, may_wait);
     bool is_refused = session_is_closed(session, &error);
     if (!is_refused) {
-        is_refused = making->func(making, session->link.client, &array->array, &error) != GAD_OK;
-        if (making->may_wait)
+        is_refused = func(making, session->link.client, &array->array, &error) != GAD_OK;
+        if (may_wait)
             link_talked(&session->link);
         if (!is_refused)
             array_joined(array);
@@ -157,6 +156,17 @@ static PyObject *make(struct array *array, struct making *making)
     error_raise(session->state, &error);
     Py_DECREF((PyObject *)array);
     return NULL;
+}
+
+static enum gad_status call(void *making, struct gad_client *client, struct gad_array **ret_array,
+                            struct gad_error *error)
+{
+    return ((struct making *)making)->func(making, client, ret_array, error);
+}
+
+static PyObject *make(struct array *array, struct making *making)
+{
+    return make_array(array, call, making, making->may_wait);
 }
 
 static enum gad_status call_new(struct making *m, struct gad_client *client,
@@ -491,13 +501,12 @@ static bool read_axes(struct module_state *state, PyObject *object, struct makin
     return is_good;
 }
 
-/* The array of which there shall be a view; NULL with an exception. */
-static struct array *read_viewed(struct session *session, PyObject *object, const char *what)
+struct array *make_read_array(struct session *session, PyObject *object, const char *what)
 {
     if (PyObject_TypeCheck(object, session->state->array_type) &&
         ((struct array *)object)->session == session)
         return (struct array *)object;
-    PyErr_Format(PyExc_TypeError, "%s() is of an Array of the same session", what);
+    PyErr_Format(PyExc_TypeError, "%s() is of Arrays of the same session", what);
     return NULL;
 }
 
@@ -518,7 +527,7 @@ PyObject *make_view(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct making making = {.func = call_view};
     if (!make_has_count("view", n, 3) || !session_check(session))
         return NULL;
-    struct array *viewed = read_viewed(session, args[0], "view");
+    struct array *viewed = make_read_array(session, args[0], "view");
     if (!viewed)
         return NULL;
     making.viewed = viewed->array;
@@ -536,7 +545,7 @@ PyObject *make_reshape(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct making making = {.func = call_reshape};
     if (!make_has_count("reshape", n, 2) || !session_check(session))
         return NULL;
-    struct array *viewed = read_viewed(session, args[0], "reshape");
+    struct array *viewed = make_read_array(session, args[0], "reshape");
     if (!viewed || !read_shape(session->state, args[1], &making.form))
         return NULL;
     making.viewed = viewed->array;

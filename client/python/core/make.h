@@ -25,3 +25,13 @@ int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret
 bool make_read_typestr(struct module_state *state, PyObject *object, struct gad_layout *layout);
 /* Whether a method got as many arguments as it wants; else raises TypeError. */
 bool make_has_count(const char *name, Py_ssize_t n, Py_ssize_t wanted);
+
+/* For all ways to arrays. func fills an Array object that is empty, in a section of its session;
+ * may_wait: without the GIL. Takes over the object, and returns it; NULL with an exception. */
+typedef enum gad_status make_function(void *making, struct gad_client *client,
+                                      struct gad_array **ret_array, struct gad_error *error);
+PyObject *make_array(struct array *array_take, make_function *func, void *making, bool may_wait);
+/* An Array of the session; NULL with an exception. */
+struct array *make_read_array(struct session *session, PyObject *object, const char *what);
+/* Of a sequence, into GAD_MAX_NDIM of them: how many they are, or -1 with an exception. */
+int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers);
