@@ -45,5 +45,5 @@ static inline void codec_write_big(uint8_t *bytes, int n, uint64_t value)
 /* Rows of the table, each in a file of its own. */
 extern const struct codec codec_adler32, codec_bitshuffle, codec_blosc, codec_blosc2, codec_bz2,
     codec_crc32, codec_crc32c, codec_deflate, codec_delta, codec_fixedscaleoffset, codec_fletcher32,
-    codec_gzip, codec_lz4, codec_lz4_sized, codec_lzf, codec_lzma, codec_shuffle, codec_szip,
-    codec_zstd;
+    codec_gzip, codec_lz4, codec_lz4_sized, codec_lzf, codec_lzma, codec_scaleoffset, codec_shuffle,
+    codec_szip, codec_zstd;

@@ -2,7 +2,7 @@
  *
  * A dataset's filters are steps of a pipeline in the order in which HDF5 applies them to a chunk
  * that it writes. Where all of them are codecs of ours, chunks are read as they are stored and
- * decoded outside HDF5's lock. Otherwise (n-bit, scale-offset, filters of a plugin) HDF5 reads the
+ * decoded outside HDF5's lock. Otherwise (n-bit, filters of a plugin) HDF5 reads the
  * elements. What neither has is found out when the dataset is opened, not at the first block.
  *
  * Called by hdf5.c.

@@ -122,6 +122,31 @@ ODD = [(kind, size, precision, offset) for kind in "iu" for size, precision, off
        ("f", 2, 16, 0), ("f", 4, 20, 7), ("f", 4, 16, 0), ("f", 8, 52, 9)]
 
 
+def test_scaled_numbers_are_those_that_hdf5_unpacks(gd, tmp_path):
+    """To the bit: floats rounded to decimals, integers that lose bits, fill values, both byte orders, chunks of
+    one value and of numbers that need all bits."""
+    rng = np.random.default_rng(8)
+    wanted = {}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for dtype in ("i1", ">u2", "<i4", ">i8", "u8", "<f4", ">f4", "<f8", ">f8"):
+            kind, size = np.dtype(dtype).kind, np.dtype(dtype).itemsize
+            for scale in range(6) if kind == "f" else (0, 3, 8 * size):
+                for fill in (None, 7):
+                    name = f"{dtype} {scale} {fill}"
+                    a = (rng.normal(0, 50, (50, 40)) if kind == "f" else rng.integers(0, 100, (50, 40))).astype(dtype)
+                    a[:10] = a[0, 0]
+                    if kind != "f" and scale == 0:
+                        a[20:30, 3] = np.iinfo(dtype).max
+                        a[20:30, 4] = np.iinfo(dtype).min
+                    if fill is not None:
+                        a[35:40, :5] = fill
+                    file.create_dataset(name, data=a, chunks=(10, 40), scaleoffset=scale, fillvalue=fill,
+                                        maxshape=(60, 40))
+        wanted = {name: file[name][...] for name in file}
+    for name, a in wanted.items():
+        assert gd.open(f"{tmp_path}/a.h5:/{name}").compute().tobytes() == a.astype(a.dtype.newbyteorder("=")).tobytes(), name
+
+
 @pytest.mark.parametrize("storage", ["nbit", "nbit deflate", "contiguous", "never written"])
 def test_numbers_of_odd_widths_are_read(gd, tmp_path, storage):
     """As HDF5 converts them, whose n-bit filter packs just such numbers, at the edges of chunks too."""

@@ -44,6 +44,12 @@ def sliced():
     return "s.h5:/x[1900:100:-1, 2, 1:5]", X[1900:100:-1, 2, 1:5]
 
 
+def scaled():
+    write_h5("so.h5", X, scaleoffset=2)
+    with h5py.File("so.h5") as file:
+        return "so.h5:/x", file["x"][...]
+
+
 def stacked():
     for i in range(300):
         np.savez_compressed(f"n_{i}.npz", x=X[i])
@@ -72,7 +78,7 @@ def shards():
     return "sh.zarr", X
 
 
-KINDS = [globbed, globbed_in_other_ways, sliced, stacked, npz, zarr_v2, zarr_v3, shards]
+KINDS = [globbed, globbed_in_other_ways, sliced, scaled, stacked, npz, zarr_v2, zarr_v3, shards]
 
 
 def told_since(w, before, is_known):
