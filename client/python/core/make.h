@@ -33,5 +33,3 @@ typedef enum gad_status make_function(void *making, struct gad_client *client,
 PyObject *make_array(struct array *array_take, make_function *func, void *making, bool may_wait);
 /* An Array of the session; NULL with an exception. */
 struct array *make_read_array(struct session *session, PyObject *object, const char *what);
-/* Of a sequence, into GAD_MAX_NDIM of them: how many they are, or -1 with an exception. */
-int make_read_numbers(struct module_state *state, PyObject *object, int64_t *ret_numbers);
