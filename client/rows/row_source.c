@@ -208,6 +208,8 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
     }
     _cleanup_free_ char *again = malloc((size_t)n * source->row_bytes + 1);
     int now = again ? row_source_read(source, first, n, again) : ENOMEM;
+    if (error_number == ESTALE && now == 0 && provider && provider->verify)
+        now = provider->verify(array->provider_state); /* what is open was read all the same */
     error_number = error_number ? error_number : now ? now : EIO;
     if (error_number == ENOMEM)
         return error_from_errno(error, ENOMEM, name, "reading rows");

@@ -70,7 +70,8 @@ def rewrite(path):
 def test_a_file_that_changes_is_named(gd, folder, monkeypatch, source):
     put, spec, victim = SOURCES[source]
     for way in (cut, remove, replace, rewrite):
-        for how in ({"memory": "4K"}, {"memory": "8K", "shuffle": True, "plan": "direct"}):
+        for how in ({"memory": "4K"}, {"memory": "8K", "shuffle": True, "plan": "direct"},
+                    {"memory": "4K", "shuffle": True}):
             monkeypatch.chdir(tempfile.mkdtemp(dir=folder))
             put()
             loader = gd.DataLoader(gd.Dataset(x=spec), 10, prefetch=1, on_error="skip", **how)
