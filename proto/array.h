@@ -52,6 +52,8 @@ struct location {
             uint32_t n_slots;
             uint64_t slot_bytes;
             bool is_stream;  /* its elements come, or are taken, once and in C order */
+            bool wraps;      /* of a source: a block may go on beyond the end of an axis, with what
+                                is at its beginning */
             bool has_chunks; /* the client stores it in such chunks: one is best asked for whole */
             int64_t chunk_shape[ARRAY_MAX_NDIM];
         } provider;

@@ -235,6 +235,8 @@ static int decode_provider(const struct decoder *d, const msgpack_object *map, i
     at->provider.has_chunks = chunks != NULL;
     if (r == 0)
         r = rename_error(d, map_bool(map, "stream", &at->provider.is_stream, d->error));
+    if (r == 0)
+        r = rename_error(d, map_bool(map, "wraps", &at->provider.wraps, d->error));
     return r;
 }
 

@@ -55,7 +55,7 @@ static void pack_file(msgpack_packer *p, const struct location *at, int ndim)
 
 static void pack_provider(msgpack_packer *p, const struct location *at, int ndim)
 {
-    msgpack_pack_map(p, 6u + at->provider.has_chunks + at->provider.is_stream);
+    msgpack_pack_map(p, 6u + at->provider.has_chunks + at->provider.is_stream + at->provider.wraps);
     pack_key_str(p, "kind", "provider");
     pack_key_u64(p, "ring", at->provider.ring_fd_index);
     pack_key_u64(p, "request", at->provider.request_fd_index);
@@ -64,6 +64,8 @@ static void pack_provider(msgpack_packer *p, const struct location *at, int ndim
     pack_key_u64(p, "slot_bytes", at->provider.slot_bytes);
     if (at->provider.is_stream)
         pack_key_bool(p, "stream", true);
+    if (at->provider.wraps)
+        pack_key_bool(p, "wraps", true);
     if (!at->provider.has_chunks)
         return;
     pack_str(p, "chunks");

@@ -1,10 +1,11 @@
 /* Passes with inputs that are near: what cannot be done with them, which is told before anything is
  * cut.
  *
- * A client gives its arrays box by box, and a stream's client row by row, once: neither can give
- * both ends of an axis together, or the same rows again. Where offsets are so far apart that what a
- * single element needs is no longer small, files and memory are read in several boxes
- * (expr/schedule/assemble.c), but a client is asked for one.
+ * A stream's client gives its rows once. Other clients are asked for one box at a time, which has
+ * all that is read of the array for a grain: with mode `wrap` it goes on beyond the end of an axis,
+ * as far as the client knows such boxes, and then does so for all modes. Where offsets are so far
+ * apart that what a single element needs is no longer small, files and memory are read in several
+ * boxes (expr/schedule/assemble.c), but a client is asked for one.
  *
  * Called by passes.c.
  */
@@ -35,17 +36,28 @@ static int refuse_bytes(const struct planner *p, const char *argument, int64_t f
     return GAD_LIMIT_EXCEEDED;
 }
 
-static bool has_wrap(const struct program_input *input)
+/* Along any axis, of inputs that are read together; and another mode along the same. */
+static bool have_wrap(const struct program *program, uint64_t inputs, bool *ret_is_mixed)
 {
-    for (int i = 0; i < input->ndim; i++)
-        if (input->offsets[i] != 0 && input->modes[i] == NEAR_WRAP)
-            return true;
-    return false;
+    bool have = false;
+
+    *ret_is_mixed = false;
+    for (int i = 0; i < program->inputs[__builtin_ctzll(inputs)].ndim; i++) {
+        unsigned modes = 0;
+        for (uint64_t left = inputs; left; left &= left - 1) {
+            const struct program_input *input = &program->inputs[__builtin_ctzll(left)];
+            modes |= input->offsets[i] != 0 ? 1u << input->modes[i] : 0;
+        }
+        have |= modes >> NEAR_WRAP & 1;
+        *ret_is_mixed |= (modes >> NEAR_WRAP & 1) && modes != 1u << NEAR_WRAP;
+    }
+    return have;
 }
 
-static int check_input(const struct planner *p, const struct program_input *input)
+static int check_input(const struct planner *p, const struct pass *pass, unsigned index)
 {
-    const struct request_arg *arg = &p->request->args[input->arg];
+    const struct request_arg *arg = &p->request->args[p->program->inputs[index].arg];
+    bool is_mixed;
 
     if (!p->limits->engine->has_near) {
         error_set(p->error, GAD_NO_ENGINE, "engine", "near is computed on the CPU");
@@ -54,10 +66,17 @@ static int check_input(const struct planner *p, const struct program_input *inpu
     }
     if (planner_is_stream(&arg->array))
         return refuse(p, arg->name, "it is a stream, which is read once, row by row");
-    if (arg->array.at.kind == LOCATION_PROVIDER && has_wrap(input))
+    if (arg->array.at.kind != LOCATION_PROVIDER ||
+        !have_wrap(p->program, neighbours_together(p->program, pass, index), &is_mixed))
+        return 0;
+    if (!arg->array.at.provider.wraps)
         return refuse(p, arg->name,
-                      "its blocks are asked of a client, which gives none of both "
-                      "ends of an axis, as mode 'wrap' needs it");
+                      "its client gives no blocks of both ends of an axis, which mode "
+                      "'wrap' needs");
+    if (is_mixed)
+        return refuse(p, arg->name,
+                      "its blocks are asked of a client, and go on beyond the end of an "
+                      "axis in one way, not with 'wrap' and another mode");
     return 0;
 }
 
@@ -82,7 +101,7 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
         const struct program_input *input = &p->program->inputs[i];
         if (!(pass->inputs_used >> i & 1))
             continue;
-        int r = input->is_near ? check_input(p, input) : 0;
+        int r = input->is_near ? check_input(p, pass, i) : 0;
         if (r)
             return r;
         if (neighbours_together(p->program, pass, i) & ((UINT64_C(1) << i) - 1))

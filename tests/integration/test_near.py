@@ -86,8 +86,6 @@ def test_files_and_memory_in_any_pool(folder):
         daemon = Daemon(pool=pool, threads=threads)
         for case in range(10):
             mode, source = MODES[case % 5], sources[case * 3 // 2 % 4]
-            if source.endswith("packed") and mode == "wrap":
-                source = sources[0]
             near = STENCIL.format(*(text("u", step, mode) for step in STEPS))
             more = f"s = sum(abs(u - {text('u', (0, 1), mode)}), axis=0)"
             if source.endswith("npy"):  # of others a box would be too large
@@ -112,8 +110,6 @@ def test_lazies_in_shared_memory_and_of_the_process(gd):
     shared[...] = u
     for mode in MODES:
         for x in (gd.lazy(shared), gd.lazy(u)):
-            if mode == "wrap" and x._node.argument() is u:
-                continue
             lap = sum((gd.near(x, *step, mode=mode) for step in STEPS[1:]),
                       gd.near(x, *STEPS[0], mode=mode))
             np.testing.assert_array_equal(np.asarray(x + np.float32(0.25) * (lap - 4 * x)),

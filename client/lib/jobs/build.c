@@ -82,6 +82,7 @@ static int place_provider(struct build *build, struct gad_array *array, bool is_
     ret->at.provider.n_slots = feed->ring.n_slots;
     ret->at.provider.slot_bytes = feed->ring.slot_bytes;
     ret->at.provider.is_stream = feed->stream || array->is_in_order;
+    ret->at.provider.wraps = !is_output && !ret->at.provider.is_stream;
     ret->at.provider.has_chunks = !is_output && array->n_chunks > 0;
     memcpy(ret->at.provider.chunk_shape, array->chunk_shape, sizeof(array->chunk_shape));
     r = add_fd(build, feed->ring.fd, &ret->at.provider.ring_fd_index, error);

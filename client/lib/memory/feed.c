@@ -118,6 +118,16 @@ struct wanted_box {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
+/* A source's block may go on beyond the end of an axis, with what is at its beginning. */
+static bool is_in(const struct feed *feed, int axis, int64_t start, int64_t count)
+{
+    int64_t length = feed->shape[axis];
+    if (start < 0 || count < 0 || start > length)
+        return false;
+    bool may_wrap = !feed->is_sink && !feed->stream && start < length;
+    return count <= (may_wrap ? length : length - start);
+}
+
 int feed_take_box(const struct feed *feed, uint32_t slot, int64_t *ret_start, int64_t *ret_count)
 {
     const struct ring_entry *entry = ring_entry_at(feed->ring.memory, slot);
@@ -125,7 +135,7 @@ int feed_take_box(const struct feed *feed, uint32_t slot, int64_t *ret_start, in
     for (int i = 0; i < feed->ndim; i++) {
         int64_t start = *(const volatile int64_t *)&entry->start[i];
         int64_t count = *(const volatile int64_t *)&entry->count[i];
-        if (start < 0 || count < 0 || start > feed->shape[i] || count > feed->shape[i] - start)
+        if (!is_in(feed, i, start, count))
             return EINVAL;
         if (__builtin_mul_overflow(n_bytes, (uint64_t)count, &n_bytes))
             return EINVAL;
@@ -140,12 +150,21 @@ struct run { /* of memory */
     size_t n_bytes; /* 0: the box is not one */
 };
 
+static uint32_t wrapped_axes(const struct feed *feed, const struct wanted_box *box)
+{
+    uint32_t axes = 0;
+    for (int i = 0; i < feed->ndim; i++)
+        axes |= (uint32_t)(box->count[i] > feed->shape[i] - box->start[i]) << i;
+    return axes;
+}
+
 static struct run run_of(const struct feed *feed, const struct wanted_box *box)
 {
     struct run run = {.first = feed->data};
     for (int i = 0; i < feed->ndim; i++)
         run.first += box->start[i] * feed->strides[i];
-    if (!block_is_run(feed->ndim, box->count, feed->strides, feed->item_bytes))
+    if (wrapped_axes(feed, box) != 0 ||
+        !block_is_run(feed->ndim, box->count, feed->strides, feed->item_bytes))
         return run;
     run.n_bytes = feed->item_bytes;
     for (int i = 0; i < feed->ndim; i++)
@@ -183,6 +202,49 @@ char *feed_slot_memory(const struct feed *feed, uint32_t slot)
            ring_slot_offset_bytes(feed->ring.n_slots, feed->ring.slot_bytes, slot);
 }
 
+/* The part of a wrapped block that is before the end of each of its wrapped axes, or, where
+ * `behind` has the axis, behind it; to its place in the slot, by way of `packed`. */
+static int serve_part(struct feed *feed, const struct wanted_box *box, uint32_t wrapped,
+                      uint32_t behind, char *slot, char *packed)
+{
+    struct wanted_box part = *box;
+    int64_t strides[ARRAY_MAX_NDIM], stride = (int64_t)feed->item_bytes;
+    for (int i = feed->ndim - 1; i >= 0; stride *= box->count[i--]) {
+        int64_t n_before = feed->shape[i] - box->start[i];
+        strides[i] = stride;
+        if (wrapped >> i & 1)
+            part.count[i] = n_before;
+        if (behind >> i & 1) {
+            part.start[i] = 0;
+            part.count[i] = box->count[i] - n_before;
+            slot += n_before * stride;
+        }
+    }
+    int status = 0;
+    if (feed->data)
+        block_gather(packed, run_of(feed, &part).first, feed->ndim, part.count, feed->strides,
+                     feed->item_bytes);
+    else
+        status = feed->provider->fill(feed->provider_state, part.start, part.count, packed);
+    if (status == 0)
+        block_scatter(slot, packed, feed->ndim, part.count, strides, feed->item_bytes, false);
+    return status;
+}
+
+static int serve_wrapped(struct feed *feed, const struct wanted_box *box, uint32_t wrapped,
+                         char *slot)
+{
+    char *packed = malloc(feed->ring.slot_bytes);
+    int status = packed ? 0 : ENOMEM;
+    for (uint32_t behind = wrapped; status == 0; behind = (behind - 1) & wrapped) {
+        status = serve_part(feed, box, wrapped, behind, slot, packed);
+        if (behind == 0) /* all sets of these axes were there */
+            break;
+    }
+    free(packed);
+    return status;
+}
+
 /* Returns 0 or a positive errno. */
 static int serve_slot(struct feed *feed, uint32_t index, const struct run *next)
 {
@@ -191,6 +253,8 @@ static int serve_slot(struct feed *feed, uint32_t index, const struct run *next)
     int status = feed_take_box(feed, index, box.start, box.count);
     if (status)
         return status;
+    if (wrapped_axes(feed, &box) != 0)
+        return serve_wrapped(feed, &box, wrapped_axes(feed, &box), slot);
     if (feed->data) {
         copy_memory(feed, &box, slot, next);
         return 0;

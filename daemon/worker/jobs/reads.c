@@ -9,7 +9,7 @@
  *             . . . . . . . . .
  *
  * Where a box goes on beyond the end of an axis with what is at its beginning, it is read in parts,
- * each to its place.
+ * each to its place; a client that is asked for it does the same.
  *
  * Called by tiles and walks for the boxes, by the CPU engine for the rest.
  */

@@ -24,7 +24,7 @@ BadArity
 BadShape
     An offset of which the mode says nothing.
 BadArgument
-    A mode that is none; a stream, or with "wrap" an array whose blocks this process gives.
+    A mode that is none; a stream.
 """
 
 from __future__ import annotations
