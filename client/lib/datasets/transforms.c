@@ -5,9 +5,9 @@
  *
  * Random functions are numbered by the rows of the dataset and seeded by seed, epoch and part, so
  * that a row's numbers are the same in whichever batch it comes. A result takes the part's place
- * where dtype and shape stay and no other transform reads the part. Everything about a text is
- * found out when the loader is made, by plans for a whole and for the last batch: later only what
- * depends on elements can fail.
+ * where dtype and shape stay, no other transform reads the part and no product reads it again.
+ * Everything about a text is found out when the loader is made, by plans for a whole and for the
+ * last batch: later only what depends on elements can fail.
  *
  * Called by the loader: by whoever makes it, then by the threads that make batches.
  */
@@ -349,7 +349,7 @@ static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bo
         *result = (struct transforms_result){.dtype = output->dtype, .ndim = output->ndim};
         memcpy(result->shape, output->shape, sizeof(result->shape));
         result->is_apart =
-            is_read_by_others(t, text) || result->dtype != read->dtype ||
+            is_read_by_others(t, text) || plan->product || result->dtype != read->dtype ||
             result->ndim != read->ndim ||
             memcmp(result->shape, read->shape, (size_t)read->ndim * sizeof(*read->shape)) != 0;
     }

@@ -214,6 +214,13 @@ def test_every_kind_of_source(gd, data, folder):
     assert gd.DataLoader(computed, 32).explain()
 
 
+def test_a_product_of_the_same_shape_has_memory_of_its_own(gd, data):
+    m = np.arange(25, dtype="f4").reshape(5, 5) % 7
+    for text, want in (("x @ m", X @ m), ("x @ m + x", X @ m + X)):
+        whole = joined(taken(gd.DataLoader(gd.Dataset(**data["npy"]), 250, transform={"x": text}, args={"m": m})))
+        assert np.allclose(whole["x"], want, rtol=1e-5)
+
+
 def test_packed_parts_are_what_they_stand_for(gd, folder, monkeypatch):
     monkeypatch.chdir(folder)
     stored = np.arange(N * 4, dtype="i2").reshape(N, 4)
