@@ -258,6 +258,7 @@ static int use_chunks(struct source *source, struct hdf5_provider *provider_take
         .selection = &source->selection,
         .pipeline = &source->pipeline,
         .fetch = hdf5_provider_fetch,
+        .watch = hdf5_provider_watch,
         .where = hdf5_provider_where,
         .locate = hdf5_provider_locate,
         .free_state = provider_free_state,

@@ -21,6 +21,7 @@
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_others.h"
 #include "client/formats/hdf5/hdf5_type.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -51,8 +52,10 @@ struct hdf5_provider {
     bool may_skip;        /* HDF5 may leave parts of a block untouched */
     bool has_plain_ends;  /* chunks that the dataset's end cuts have no filters */
     hsize_t chunk_dims[H5S_MAX_RANK];
-    bool is_outdated; /* the dataset has got storage meanwhile */
-    char *buffer;     /* for what is read around a block */
+    bool is_outdated;          /* the dataset has got storage meanwhile */
+    struct hdf5_others others; /* of who watches */
+    const char *changed;       /* one of them that is not what it was */
+    char *buffer;              /* for what is read around a block */
     uint64_t buffer_bytes;
 };
 
@@ -139,6 +142,7 @@ struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider)
     if (!provider)
         return NULL;
     forget(provider);
+    hdf5_others_deinit(&provider->others);
     free(provider->buffer);
     free(provider->path);
     free(provider->dataset);
@@ -456,7 +460,15 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
     struct hdf5_provider *provider = state;
     HDF5_SCOPE(scope);
     int r = open_dataset(provider);
-    return r ? r : fetch(provider, place, ret_bytes);
+    if (r == 0)
+        r = fetch(provider, place, ret_bytes);
+    const char *changed =
+        hdf5_others_changed(&provider->others); /* one at most: of an external link */
+    if (!changed)
+        return r;
+    snprintf(ret_bytes->reason, sizeof(ret_bytes->reason), "'%.120s' has changed meanwhile",
+             changed);
+    return ESTALE;
 }
 
 /* Of a file with a user block HDF5's versions disagree where it begins to count. */
@@ -525,4 +537,37 @@ int hdf5_provider_locate(void *state, const struct chunk_grid *grid, const int64
     return r;
 }
 
-const struct provider hdf5_dataset_provider = {.fill = fill};
+/* Files that change --------------------------------------------------------------------------- */
+
+int hdf5_provider_watch(void *state, struct file_sums *sums)
+{
+    struct hdf5_provider *provider = state;
+    HDF5_SCOPE(scope);
+    int r = open_dataset(provider);
+    if (r == 0 && !provider->others.list)
+        r = hdf5_others_find(provider->id, provider->path, &provider->others);
+    hdf5_others_sum(&provider->others, sums);
+    return r;
+}
+
+static int verify(void *state)
+{
+    struct hdf5_provider *provider = state;
+    provider->changed = hdf5_others_changed(&provider->others);
+    return provider->changed ? ESTALE : 0;
+}
+
+static void explain(void *state, struct gad_error *error)
+{
+    struct hdf5_provider *provider = state;
+    char argument[sizeof(error->argument)];
+    if (!provider->changed)
+        return;
+    memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
+    error_set(error, GAD_PROVIDER_FAILED, argument, "%.100s:%.60s: '%.100s' has changed meanwhile",
+              provider->path, provider->dataset, provider->changed);
+    provider->changed = NULL;
+}
+
+const struct provider hdf5_dataset_provider = {
+    .fill = fill, .explain = explain, .watch = hdf5_provider_watch, .verify = verify};

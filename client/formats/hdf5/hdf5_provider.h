@@ -26,6 +26,8 @@ struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
  */
 int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
                         struct chunk_bytes *ret_bytes);
+/* A chunk_watch_fn; likewise. */
+int hdf5_provider_watch(void *state, struct file_sums *sums);
 /* Where it lies, if that is known (a chunk_where_fn); likewise. */
 void hdf5_provider_where(void *state, const int64_t *place, char *ret_text, size_t n_bytes);
 /* Where chunks are (a chunk_locate_fn); likewise. */

@@ -34,12 +34,29 @@ def packed_h5(name, rows):
     put_h5(name + ".h5", rows, chunks=(64, 6), compression="gzip")
 
 
+def put_linked(path, rows, **how):
+    put_h5("behind.h5", rows, **how)
+    with h5py.File(path, "w") as file:
+        file["x"] = h5py.ExternalLink("behind.h5", "/x")
+
+
+def put_virtual():
+    layout = h5py.VirtualLayout(X.shape, "f4")
+    for i in range(3):
+        put_h5(f"v{i}.h5", X[i * 200:i * 200 + 200])
+        layout[i * 200:i * 200 + 200] = h5py.VirtualSource(f"v{i}.h5", "x", (200, 6))
+    with h5py.File("m.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+
+
 SOURCES = {  # how it is made, as what it is opened, the file that changes
     "npy": (lambda: each_third(lambda name, rows: np.save(name, rows)), "m*.npy", "m2.npy"),
     "npz": (lambda: each_third(lambda name, rows: np.savez_compressed(name, x=rows)), "m*.npz:x", "m2.npz"),
     "h5": (lambda: each_third(packed_h5), "m*.h5:/x", "m2.h5"),
     "plain h5": (lambda: each_third(lambda name, rows: put_h5(name + ".h5", rows)), "m*.h5:/x", "m2.h5"),
     "one h5": (lambda: packed_h5("m", X), "m.h5:/x", "m.h5"),
+    "linked": (lambda: put_linked("m.h5", X, chunks=(64, 6), compression="gzip"), "m.h5:/x", "behind.h5"),
+    "virtual": (put_virtual, "m.h5:/x", "v2.h5"),
     "zarr": (lambda: put_zarr("m.zarr", X, chunks=(100, 6)), "m.zarr", "m.zarr/c/5/0"),
     "shards": (lambda: put_zarr("m.zarr", X, chunks=(50, 6), shards=(200, 6)), "m.zarr", "m.zarr/c/2/0"),
     "stores": (lambda: each_third(lambda name, rows: put_zarr(name + ".zarr", rows, chunks=(50, 6))),
