@@ -40,6 +40,7 @@ struct gad_known_format {
     const char *extensions; /**< a blank between two: ".h5 .hdf5" */
     const char *written;    /**< how a spec is written: "FILE.h5:/DATASET" */
     bool has_chunks;        /**< new arrays may be stored in chunks, packed (struct gad_storage) */
+    bool has_shards;        /**< and chunks in shards: of one level; shards in shards are read */
 };
 
 /** A codec that packs chunks, or a filter of HDF5 that this library does not decode. */

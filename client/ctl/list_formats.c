@@ -62,6 +62,7 @@ static void put_json(void)
         json_object_object_add(one, "extensions", json_object_new_string(format.extensions));
         json_object_object_add(one, "written", json_object_new_string(format.written));
         json_object_object_add(one, "chunks", json_object_new_boolean(format.has_chunks));
+        json_object_object_add(one, "shards", json_object_new_boolean(format.has_shards));
         json_object_array_add(formats, one);
     }
     for (size_t i = 0; gad_codec_at(i, &codec); i++) {
@@ -86,7 +87,10 @@ static void put_table(void)
     struct gad_known_codec codec;
     printf("%-8s %-30s %-7s %s\n", "FORMAT", "AS", "CHUNKS", "EXTENSIONS");
     for (size_t i = 0; gad_format_at(i, &format); i++)
-        printf("%-8s %-30s %-7s %s\n", format.name, format.written, format.has_chunks ? "yes" : "-",
+        printf("%-8s %-30s %-7s %s\n", format.name, format.written,
+               format.has_shards   ? "shards"
+               : format.has_chunks ? "yes"
+                                   : "-",
                format.extensions);
     printf("\n%-16s %-7s %-16s %-6s %s\n", "CODEC", "HDF5", "ZARR", "HERE", "PACKAGE");
     for (size_t i = 0; gad_codec_at(i, &codec); i++) {

@@ -14,6 +14,7 @@ bool gad_format_at(size_t i, struct gad_known_format *ret_format)
         .extensions = format->extensions,
         .written = format->written,
         .has_chunks = format->has_chunks,
+        .has_shards = format->has_shards,
     };
     return true;
 }
