@@ -58,7 +58,8 @@ static uint8_t add_value(struct builder *b, enum slab_value_kind kind, enum dtyp
                                  .n_lines = n_lines,
                                  .n_columns = n_columns,
                                  .ndim = shape->ndim};
-    memcpy(value->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+    if (shape->ndim > 0) /* of a number dims is NULL */
+        memcpy(value->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
     b->own->nodes[slab->n_values] = NODE_NONE;
     return (uint8_t)slab->n_values++;
 }
