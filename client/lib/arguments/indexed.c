@@ -187,6 +187,20 @@ void indexed_deinit(struct indexed *indexed)
     free_ptr(&indexed->outputs);
 }
 
+void indexed_restore_text(const struct gad_job_options *options, char *text)
+{
+    for (unsigned i = options->n_args; i-- > 0;) {
+        const struct gad_array *array = options->args[i].array;
+        const char *name = options->args[i].name;
+        for (char *at = text; array && array->picked_as;) {
+            at = (char *)words_find(at, name);
+            if (!at)
+                break;
+            memcpy(at, array->picked_as, strlen(name)); /* which is as long */
+        }
+    }
+}
+
 void indexed_restore(const struct gad_job_options *options, struct gad_error *error)
 {
     for (unsigned i = options->n_args; error && i-- > 0;) { /* those of others come behind them */

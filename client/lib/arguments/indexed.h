@@ -17,5 +17,7 @@ struct indexed {
 int indexed_init(struct indexed *indexed, struct gad_client *client,
                  const struct gad_job_options *options, struct gad_error *error) GAD_MUST_CHECK;
 void indexed_deinit(struct indexed *indexed); /* also after a failure */
+/* The same in the text of a plan. */
+void indexed_restore_text(const struct gad_job_options *options, char *text);
 /* What is said of such options, as they were written. error may be NULL. */
 void indexed_restore(const struct gad_job_options *options, struct gad_error *error);

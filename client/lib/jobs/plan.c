@@ -223,6 +223,8 @@ enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options
         r = plan_ask(client, &indexed.options, BUILD_PLAN, ret_plan, error);
     if (r)
         indexed_restore(&indexed.options, error);
+    else
+        indexed_restore_text(&indexed.options, (*ret_plan)->text);
     indexed_deinit(&indexed);
     return client_status(r, error);
 }
