@@ -70,7 +70,8 @@ def resident():
 
 
 def packed_file():
-    path, n = FOLDER / "packed.h5", max(int((1 << 30) * SCALE) // (4 * WIDTH) // CHUNK, 8) * CHUNK
+    n = max(int((1 << 30) * SCALE) // (4 * WIDTH) // CHUNK, 8) * CHUNK
+    path = FOLDER / f"packed_{n}.h5"
     if not path.exists():
         with h5py.File(path, "w") as file:
             x = file.create_dataset("x", (n, WIDTH), "f4", chunks=(CHUNK, WIDTH), compression=4, shuffle=True)
