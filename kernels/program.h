@@ -33,8 +33,8 @@
 #define PROGRAM_MAX_CHECKS     8
 #define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
 #define PROGRAM_MAX_SLABS      2
-#define SLAB_MAX_VALUES        24
-#define SLAB_MAX_STEPS         24
+#define SLAB_MAX_VALUES        60
+#define SLAB_MAX_STEPS         60
 /* Those of products and slabs, too. */
 #define PROGRAM_MAX_OUTPUTS                                                                        \
     (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_SLABS * SLAB_MAX_VALUES)

@@ -4,8 +4,9 @@
  *     update     all other factors, and the fit, of rest      here (cp_update.c)
  *     keep       the factors in the checkpoint; tell
  *
- * With elements that must not be negative the rows' right side X_s C is read first, improved by
- * coordinate descent, and rest is a second read.
+ * With elements that must not be negative rows are improved by coordinate descent on the way
+ * (slabs_descent.c); with many columns the right side X_s C is read first, improved here, and rest
+ * is a second read.
  *
  * Until an iteration is over, `rows` keeps the slabs' factor of the one before: what ends it, ends
  * it with factors that belong together.
@@ -77,6 +78,8 @@ static int cp_init(struct cp *cp, struct gad_client *client, const struct gad_op
         r = passes_init(&cp->passes, client, tensor, &cp->options.run, only_plans, error);
     if (r == 0)
         r = slabs_init(&cp->slabs, &cp->passes, cp->options.rank, error);
+    if (r == 0 && cp->options.nonnegative)
+        r = slabs_use_descent(&cp->slabs, &cp->has_descent, error);
     if (r == 0)
         r = allocate(cp, error);
     if (r)
@@ -195,7 +198,11 @@ static int read_once(struct cp *cp, struct gad_error *error)
     struct slabs *s = &cp->slabs;
     bool with_squares = cp->squares < 0;
     int r;
-    if (cp->options.nonnegative) {
+    if (cp->has_descent) {
+        r = cp_make_descent(cp, error);
+        if (r == 0)
+            r = slabs_read_descent(s, with_squares, error);
+    } else if (cp->options.nonnegative) {
         r = read_nonnegative(cp, with_squares, error);
     } else {
         r = cp_make_solver(cp, error);

@@ -18,6 +18,7 @@ struct cp {
     double ridge_added;
     unsigned n_done; /* iterations */
     bool is_converged, is_stopped;
+    bool has_descent; /* rows that must not be negative come of the same read as the rest */
 };
 
 /* cp_start.c: factors to begin with, and grams. */
@@ -32,5 +33,7 @@ int cp_make_solver(struct cp *cp, struct gad_error *error) GAD_MUST_CHECK;
 /* The factor of an axis from its right side (n x rank, which is spoilt), and its gram. */
 int cp_update(struct cp *cp, int axis, double *right_side, struct gad_error *error) GAD_MUST_CHECK;
 int cp_make_gram(struct cp *cp, int axis, struct gad_error *error) GAD_MUST_CHECK;
+/* What the slabs' rows are improved by, for slabs_read_descent(). */
+int cp_make_descent(struct cp *cp, struct gad_error *error) GAD_MUST_CHECK;
 /* After a read: all other factors, and the fit. */
 int cp_update_others(struct cp *cp, struct gad_error *error) GAD_MUST_CHECK;

@@ -50,6 +50,32 @@ int cp_make_solver(struct cp *cp, struct gad_error *error)
     return r;
 }
 
+int cp_make_descent(struct cp *cp, struct gad_error *error)
+{
+    const struct slabs *s = &cp->slabs;
+    int64_t rank = s->rank, n = cp->passes.shape[s->axis];
+    double *parts[SLABS_N_DESCENT];
+    for (int i = 0; i < SLABS_N_DESCENT; i++)
+        parts[i] = gad_array_data(s->descent[i]);
+    memcpy(parts[SLABS_BEFORE], slabs_factor(s, s->axis), matrix_bytes(n, rank));
+    memcpy(parts[SLABS_REDUCED], parts[SLABS_BEFORE], matrix_bytes(n, rank));
+    memset(parts[SLABS_INVERSE], 0, matrix_bytes(rank, rank));
+    memset(parts[SLABS_ONES], 0, matrix_bytes(rank, rank));
+    cp_make_normal(cp, s->axis);
+    for (int64_t q = 0; q < rank; q++) {
+        double curvature = cp->normal[q * rank + q] + cp->options.ridge;
+        double inverse = curvature > 0 ? 1 / curvature : 0;
+        parts[SLABS_INVERSE][q * rank + q] = inverse;
+        parts[SLABS_ONES][q * rank + q] = 1;
+        for (int64_t r = 0; r < rank; r++)
+            parts[SLABS_SCALED][r * rank + q] = cp->normal[r * rank + q] * inverse;
+        parts[SLABS_SCALED][q * rank + q] = curvature > 0 ? 1 : 0;
+    }
+    const struct dense_product reduce = {.m = n, .n = rank, .k = rank, .alpha = -1, .beta = 1};
+    return dense_multiply(&reduce, parts[SLABS_BEFORE], parts[SLABS_SCALED], parts[SLABS_REDUCED],
+                          error);
+}
+
 /* One sweep of coordinate descent over the columns of a factor. */
 static void improve_nonnegative(const struct cp *cp, int64_t n, const double *right_side,
                                 double *factor)

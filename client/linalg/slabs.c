@@ -3,7 +3,7 @@
  * The daemon sees `tensordot` with an operand of broadcast factors, makes C of them once, and walks
  * the tensor. That both results come of one read is its doing: they are two outputs of one job.
  */
-#include "client/linalg/slabs.h"
+#include "client/linalg/slabs_job.h"
 #include "client/gpuarrayd-tensor.h"
 #include "proto/util.h"
 
@@ -161,70 +161,64 @@ double *slabs_factor(const struct slabs *s, int axis)
 
 #define SQUARES_TEXT "sum(square(float64(_x)))"
 
-struct slabs_job {
-    struct gad_argument inputs[SLABS_MAX_NDIM + 1];
-    struct gad_output outputs[3];
-    char names[SLABS_MAX_NDIM][8], rest_text[320];
-    struct pass pass;
-};
-
-static void add_input(struct slabs_job *job, const char *name, struct gad_array *array)
+void slabs_job_add_input(struct slabs_job *job, const char *name, struct gad_array *array)
 {
     job->inputs[job->pass.n_inputs++] = (struct gad_argument){.name = name, .array = array};
 }
 
-static void add_output(struct slabs_job *job, const char *expr, struct gad_array *to)
+void slabs_job_add_output(struct slabs_job *job, const char *expr, struct gad_array *to)
 {
     job->outputs[job->pass.n_outputs++] = (struct gad_output){.expr = expr, .to = to};
 }
 
-static void add_factors(const struct slabs *s, struct slabs_job *job)
+void slabs_job_add_factors(const struct slabs *s, struct slabs_job *job)
 {
     if (s->columns) {
-        add_input(job, "_c", s->columns);
+        slabs_job_add_input(job, "_c", s->columns);
         return;
     }
     for (int i = 0; i < s->n_others; i++) {
         int axis = s->others[i];
         snprintf(job->names[i], sizeof(job->names[i]), "_f%d", axis);
-        add_input(job, job->names[i], s->views[axis]);
+        slabs_job_add_input(job, job->names[i], s->views[axis]);
     }
 }
 
 static void add_rest(const struct slabs *s, struct slabs_job *job, const char *rows)
 {
     snprintf(job->rest_text, sizeof(job->rest_text), "tensordot(_x, %s, (%d, 0))", rows, s->axis);
-    add_output(job, job->rest_text, s->rest);
+    slabs_job_add_output(job, job->rest_text, s->rest);
 }
 
-static int run(struct slabs *s, struct slabs_job *job, bool with_squares, struct gad_error *error)
+int slabs_job_run(struct slabs *s, struct slabs_job *job, bool with_squares, bool only_tries,
+                  struct gad_error *error)
 {
     if (with_squares)
-        add_output(job, SQUARES_TEXT, s->squares);
+        slabs_job_add_output(job, SQUARES_TEXT, s->squares);
     job->pass.inputs = job->inputs;
     job->pass.outputs = job->outputs;
-    return passes_run(s->p, &job->pass, error);
+    return only_tries ? passes_try(s->p, &job->pass, error) : passes_run(s->p, &job->pass, error);
 }
 
 /* Both, of one job: rows as they are, or `@ g`. */
 static void describe_both(const struct slabs *s, bool is_solved, struct slabs_job *job)
 {
     const char *rows = is_solved ? s->rows_text : s->product;
-    add_factors(s, job);
+    slabs_job_add_factors(s, job);
     if (is_solved)
-        add_input(job, "_g", s->g);
-    add_output(job, rows, s->factors[s->axis]);
+        slabs_job_add_input(job, "_g", s->g);
+    slabs_job_add_output(job, rows, s->factors[s->axis]);
     add_rest(s, job, rows);
 }
 
 static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
-    add_factors(s, &job);
+    slabs_job_add_factors(s, &job);
     if (is_solved)
-        add_input(&job, "_g", s->g);
-    add_output(&job, is_solved ? s->rows_text : s->product, s->factors[s->axis]);
-    return run(s, &job, with_squares, error);
+        slabs_job_add_input(&job, "_g", s->g);
+    slabs_job_add_output(&job, is_solved ? s->rows_text : s->product, s->factors[s->axis]);
+    return slabs_job_run(s, &job, with_squares, false, error);
 }
 
 int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
@@ -235,9 +229,9 @@ int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
 int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
-    add_input(&job, "_a", s->factors[s->axis]);
+    slabs_job_add_input(&job, "_a", s->factors[s->axis]);
     add_rest(s, &job, "_a");
-    return run(s, &job, with_squares, error);
+    return slabs_job_run(s, &job, with_squares, false, error);
 }
 
 static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
@@ -248,7 +242,7 @@ static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct 
     }
     struct slabs_job job = {.names = {""}};
     describe_both(s, is_solved, &job);
-    return run(s, &job, with_squares, error);
+    return slabs_job_run(s, &job, with_squares, false, error);
 }
 
 int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error)
@@ -266,10 +260,7 @@ static int choose_reads(struct slabs *s, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
     describe_both(s, true, &job);
-    add_output(&job, SQUARES_TEXT, s->squares);
-    job.pass.inputs = job.inputs;
-    job.pass.outputs = job.outputs;
-    int r = passes_try(s->p, &job.pass, error);
+    int r = slabs_job_run(s, &job, true, true, error);
     s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
     return s->is_split ? 0 : r;
 }

@@ -14,6 +14,18 @@
 #define SLABS_MAX_NDIM GAD_MAX_FACTORS
 #define SLABS_MAX_RANK 512
 
+/* What one sweep of coordinate descent over the rows' columns is made of, in shared memory, of a
+ * normal matrix g: the rows as they were; these less themselves times SCALED; g with each column
+ * divided by the diagonal's element, zeros where that is; the diagonal's inverse; ones on one. */
+enum slabs_descent {
+    SLABS_BEFORE,
+    SLABS_REDUCED,
+    SLABS_SCALED,
+    SLABS_INVERSE,
+    SLABS_ONES,
+    SLABS_N_DESCENT
+};
+
 struct slabs {
     struct passes *p;
     int axis, n_others, others[SLABS_MAX_NDIM];
@@ -23,6 +35,7 @@ struct slabs {
     struct gad_array *views[SLABS_MAX_NDIM]; /* of the other axes' factors, broadcast to C */
     struct gad_array *columns; /* j x k x .. x rank: C as it is; NULL: it is made of the factors */
     bool is_split;             /* two reads */
+    struct gad_array *descent[SLABS_N_DESCENT]; /* NULL: see slabs_use_descent() */
     char product[200], rows_text[260];
 };
 
@@ -44,6 +57,11 @@ int slabs_read_plain(struct slabs *s, bool with_squares, struct gad_error *error
 /* One after the other: rows without `@ g`; the rest, of factors[axis] as it is. */
 int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
 int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
+
+/* Rows that must not be negative, of one read with the rest: whether it is possible, *ret_is. Then
+ * slabs_read_descent() improves each row by a column after the other, as `descent` says. */
+int slabs_use_descent(struct slabs *s, bool *ret_is, struct gad_error *error) GAD_MUST_CHECK;
+int slabs_read_descent(struct slabs *s, bool with_squares, struct gad_error *error) GAD_MUST_CHECK;
 
 /* Random factors, of one job that reads nothing: "uniform" or "normal". */
 int slabs_draw(struct slabs *s, const char *function, uint64_t seed,

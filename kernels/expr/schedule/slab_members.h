@@ -11,7 +11,7 @@ enum slab_flag {
     SLAB_FEEDS = 16,     /* a product, or what has a row for each of X, is made of it */
 };
 
-#define SLAB_MAX_MEMBERS 16
+#define SLAB_MAX_MEMBERS 40
 #define SLAB_MAX_COLUMNS 512  /* of an operand */
 #define SLAB_MAX_SQUARE  2048 /* columns of X, where it is the right operand */
 

@@ -130,7 +130,9 @@ def test_what_is_read_is_what_was_said(gd):
         plan = gd.tensor.plan_cp(x, 2, iterations=3, **how)
         found = gd.tensor.cp(x, 2, iterations=3, tolerance=-1, **how)
         assert found.reads == plan["total"], how
-        assert plan["iteration"]["reads"] == (2 if "nonnegative" in how else 1)
+        assert plan["iteration"]["reads"] == 1
+    assert gd.tensor.plan_cp(x, 16, nonnegative=True)["iteration"]["reads"] == 1
+    assert gd.tensor.plan_cp(x, 17, nonnegative=True)["iteration"]["reads"] == 2
     plan, found = gd.tensor.plan_tucker(x, 2), gd.tensor.tucker(x, 2)
     assert found.reads == plan["total"]
 
