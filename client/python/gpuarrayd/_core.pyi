@@ -191,12 +191,12 @@ class Session:
 
     def factor(self, kind: int, a: Array, b: Array | None, to: Array | str | None,
                options: tuple[object, ...],
-               callback: Callable[[int, int, float], object] | None, /) -> tuple[
+               callback: Callable[..., object] | None, /) -> tuple[
                    float, float, int, int, int, int, int, float]:
-        """gad_cholesky() and its like, by enum gad_solve_kind, in one section: nobody else uses the
-        session meanwhile. options: memory, scratch, checkpoint, is_upper, is_positive, engine,
-        priority, label. callback(step, n_steps, seconds_left) after each panel. Gives sign and
-        log_abs of the determinant, width, n_continued, n_jobs, read_bytes, write_bytes, seconds.
+        """gad_cholesky() and its like, by enum gad_solve_kind. options: memory, scratch,
+        checkpoint, is_upper, is_positive, engine, priority, label. callback as of cp(), after each
+        panel. Gives sign and log_abs of the determinant, width, n_continued, n_jobs, read_bytes,
+        write_bytes, seconds.
         """
         ...
 

@@ -1,10 +1,9 @@
 /* Factors and solutions of matrices: methods of Session.
  *
- * A call is one section of its session from the beginning to the end, which may be hours: it is
- * made on a session of its own, which nobody else waits for. In between signals are looked at, and
- * Python's function is told of each step; an exception of either ends the call.
+ * A call may take hours: it is made on a session of its own, which nobody else waits for.
  */
 #include "core/linalg/solving.h"
+#include "core/linalg/loop.h"
 #include "core/make.h"
 
 #include <string.h>
@@ -14,35 +13,7 @@ struct solving {
     int kind;
     struct gad_array *a, *b;
     struct gad_solve_options options;
-    PyObject *callback; /* NULL: nobody is told */
-    PyThreadState *saved;
-    bool sees_signals, has_raised;
 };
-
-static bool is_cancelled(const void *data)
-{
-    struct solving *s = (struct solving *)data;
-    if (!s->sees_signals || s->has_raised)
-        return s->has_raised;
-    PyEval_RestoreThread(s->saved);
-    s->has_raised = PyErr_CheckSignals() != 0;
-    s->saved = PyEval_SaveThread();
-    return s->has_raised;
-}
-
-static int tell(void *data, const struct gad_iteration *iteration)
-{
-    struct solving *s = data;
-    if (!s->callback || s->has_raised)
-        return s->has_raised;
-    PyEval_RestoreThread(s->saved);
-    PyObject *done = PyObject_CallFunction(s->callback, "IId", iteration->iteration,
-                                           iteration->n_iterations, iteration->seconds_left);
-    s->has_raised = done == NULL;
-    Py_XDECREF(done);
-    s->saved = PyEval_SaveThread();
-    return s->has_raised;
-}
 
 /* ---- arguments ---- */
 
@@ -104,23 +75,12 @@ PyObject *solving_factor(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct solving s = {.session = (struct session *)self};
     struct gad_solved solved = {0};
     struct gad_error error;
+    struct loop loop;
     if (!make_has_count("factor", n, 6) || !session_check(s.session) || !read_call(&s, args))
         return NULL;
-    s.callback = args[5] == Py_None ? NULL : args[5];
-    s.sees_signals = base_is_main_thread();
-    s.options.run.is_cancelled = is_cancelled;
-    s.options.run.iteration = tell;
-    s.options.run.data = &s;
-    struct section section = session_enter(s.session, true);
-    s.saved = section.saved;
-    bool is_refused = session_is_closed(s.session, &error) || call(&s, &solved, &error) != GAD_OK;
-    section.saved = s.saved;
-    link_talked(&s.session->link);
-    session_leave(s.session, section);
-    if (PyErr_Occurred())
+    if (!loop_begin(&loop, s.session, args[5], &s.options.run) ||
+        !loop_end(&loop, call(&s, &solved, &error), &error))
         return NULL;
-    if (is_refused)
-        return error_raise(s.session->state, &error);
     return Py_BuildValue("ddLLKKKd", solved.sign, solved.log_abs, (long long)solved.width,
                          (long long)solved.n_continued, (unsigned long long)solved.reads.n_jobs,
                          (unsigned long long)solved.reads.read_bytes,

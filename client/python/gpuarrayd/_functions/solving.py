@@ -33,7 +33,8 @@ checkpoint : path, optional
     A file in which the factor is kept, with how far it is, until the result is whole. After an
     interruption the same call goes on from there.
 callback : optional
-    callback(step, n_steps, seconds_left) is called after each panel. An exception ends the call.
+    callback(step, n_steps, seconds_left) is called after each panel. An exception, or what is
+    true, ends the call.
 engine, priority, label
     As of Lazy.compute().
 
@@ -71,7 +72,7 @@ from .._lazy.graph import Node, computed
 from .._lazy.leaves import place_of
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
-from .._linalg.matrices import KINDS, planned
+from .._linalg.matrices import KINDS, planned, told_of_steps
 
 Callback = Callable[[int, int, float], object]
 Path = str | os.PathLike[str]
@@ -177,7 +178,8 @@ def _by_panels(op: str, kind: str, options: _Options, nodes: list[Node], is_uppe
                 result = np.empty(shape, "f4" if kinds == {np.dtype("f4")} else "f8")
             to = _arguments.sink(session, result, "out")
         told = session.factor(_KINDS.index(kind), arrays[0], arrays[1] if nodes[1:] else None, to,
-                              options.packed(is_upper, is_positive), options.callback)
+                              options.packed(is_upper, is_positive),
+                              told_of_steps(options.callback))
     except errors.SingularMatrix as error:
         _raise_singular(error)
     finally:

@@ -101,6 +101,11 @@ def data_of(*operands: Operand) -> Data:
     return Data(session, texts, request._sources(session))
 
 
+def told_of_steps(callback: Callback | None) -> Callable[..., object] | None:
+    """What is called as the library calls, with more than these three."""
+    return callback and (lambda *now: callback(now[0], now[1], now[-1]))
+
+
 def decomposed(kind: str, operand: Operand | Data, run: Run = Run(), k: int | None = None,
                values_only: bool = False, n_iter: int = 0, n_oversamples: int = 10, seed: int = 0,
                tol: float = 0.0, checkpoint: Any = None, callback: Callback | None = None,
@@ -112,13 +117,9 @@ def decomposed(kind: str, operand: Operand | Data, run: Run = Run(), k: int | No
     options = (k or 0, values_only, n_iter, n_oversamples or -1, seed, tol,
                None if checkpoint is None else os.path.abspath(os.fsdecode(checkpoint)))
 
-    def told(*now: Any) -> object:
-        assert callback is not None
-        return callback(now[0], now[1], now[-1])
-
     found = data.session.decompose(
         data.outputs(to), data.sources, run.engine, run.priority, run.label, (KINDS.index(kind),),
-        options, None if callback is None else told, explains)
+        options, told_of_steps(callback), explains)
     if isinstance(found, dict) and found.get("warning"):
         warnings.warn(found["warning"], RuntimeWarning, stacklevel=4)
     return found
