@@ -4,17 +4,19 @@
 
 An identity and a Gaussian filter of float32 matrices, file to file. The loop by hand reads rows with
 their halo by numpy.memmap, calls the same function in two threads, and writes into a memmap. Times
-are the least of three, all in one run; memory is what of this process and of the daemon's is private.
+are the least of three, all in one run. Memory is the most that this process has for itself, beyond what
+it had before, sampled every 5 ms.
 """
 
 import argparse
 import concurrent.futures
 import os
+import pathlib
 import tempfile
+import threading
 import time
 
 import numpy as np
-import private_memory
 import scipy.ndimage
 import gpuarrayd as gd
 
@@ -42,6 +44,28 @@ def smooth(block):
     return scipy.ndimage.gaussian_filter(block, 1.0, truncate=3.0)
 
 
+def private_bytes():
+    text = pathlib.Path("/proc/self/smaps_rollup").read_text()
+    sizes = {line.split()[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
+    return 1024 * (sizes["Private_Clean:"] + sizes["Private_Dirty:"])
+
+
+class Peak:
+    def __enter__(self):
+        self.before, self.bytes, self.is_over = private_bytes(), 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.is_over.wait(0.005):
+            self.bytes = max(self.bytes, private_bytes() - self.before)
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+
 def least(run, to, n=3):
     times = []
     for _ in range(n):
@@ -67,8 +91,10 @@ def main():
         print(f"{args.gib} GiB, {COLUMNS} columns; the daemon's copy: "
               f"{args.gib / copy:.2f} GiB/s")
         for name, f, depth in (("identity", lambda block: block, 0), ("gaussian", smooth, 3)):
-            with private_memory.Peak() as peak:
-                ours = least(lambda: gd.save(to, gd.map_blocks(f, s, depth=depth, dtype="f4")), to)
+            ours = least(lambda: gd.save(to, gd.map_blocks(f, s, depth=depth, dtype="f4")), to)
+            os.unlink(to)
+            with Peak() as peak:
+                gd.save(to, gd.map_blocks(f, s, depth=depth, dtype="f4"))
             mean = least(lambda: gd.map_blocks(f, s, depth=depth, dtype="f4").mean().compute(), to)
             hand = least(lambda: by_hand(f, x, to, depth), to)
             print(f"{name}: {args.gib / ours:.2f} GiB/s, {copy / ours:.2f} of the copy, "
