@@ -37,6 +37,8 @@ static const struct verb {
      "copy export cast"},
     {"matmul", verb_matmul, "multiply matrices of any size; add into an existing one",
      GROUP_COMPUTE, "multiply dot gemm product mm"},
+    {"map", verb_map, "compute by a function of your own, block by block, in this process",
+     GROUP_COMPUTE, "apply kernel blocks stencil map_blocks plugin"},
     {"cp", verb_cp, "a tensor as a sum of outer products, read and never held", GROUP_COMPUTE,
      "parafac candecomp als"},
     {"tucker", verb_tucker, "a tensor as a small core and a factor for each axis", GROUP_COMPUTE,

@@ -43,7 +43,8 @@ def expected_files(installed):
         data / "bash-completion/completions/gpuarrayctl", data / "zsh/site-functions/_gpuarrayctl",
         o("sysconfdir") / "gpuarrayd/gpuarrayd.conf",
         *(data / "doc/gpuarrayd/examples" / name
-          for name in ("50-nvidia.conf", "gpuarrayd.conf", "windspeed.c", "shared.c", "progress.c")),
+          for name in ("50-nvidia.conf", "gpuarrayd.conf", "windspeed.c", "shared.c", "progress.c",
+                       "stencil.c")),
     }
 
 
@@ -162,9 +163,12 @@ def run(program, *words, env, cwd):
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_examples_run_with_the_installed_library_and_daemon(installed, compiler, tmp_path):
-    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["progress.c", "shared.c", "windspeed.c"]
+    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["progress.c", "shared.c", "stencil.c",
+                                                              "windspeed.c"]
     for source in EXAMPLES.glob("*.c"):
-        compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow")
+        more = ["-fPIC", "-shared"] if source.stem == "stencil" else []
+        compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow",
+                     *more)
     rng = np.random.default_rng(3)
     u, v = rng.normal(size=(2, 40, 73, 144)).astype("f4")
     with h5py.File(tmp_path / "winds.h5", "w") as f:

@@ -132,7 +132,7 @@ _gpuarrayctl() {
     else
         COMPREPLY=($(compgen -W "$(_gpuarrayctl_words "$verb" "$previous")" -- "$current"))
         case "$verb" in
-        run | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | take | shuffle | batches | diff | cp | tucker | reconstruct | svd | pca | lstsq)
+        run | map | matmul | random | submit | convert | info | show | transpose | concatenate | stack | flip | roll | tile | pad | take | shuffle | batches | diff | cp | tucker | reconstruct | svd | pca | lstsq)
             # sources and destinations, also behind NAME=
             _gpuarrayctl_inside "$2" && return
             compopt -o filenames 2>/dev/null

@@ -1,14 +1,18 @@
 """map_blocks(): functions of blocks in this process, against the function of the whole array."""
 
 import concurrent.futures
+import json
 import os
 import signal
+import subprocess
 import threading
 import time
 import traceback
 
 import numpy as np
 import pytest
+
+import conftest
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 X = np.random.default_rng(1).normal(size=(700, 900)).astype("f4")
@@ -200,3 +204,31 @@ def test_a_call_that_hangs_holds_its_own_job_alone(gd):
         go_on.set()
     assert all(np.isclose(future.result(), X.sum(dtype="f8"), rtol=1e-3) for future in futures[1:])
     assert gd.map_blocks(same, X).max().compute() == X.max()
+
+
+def test_the_command_maps_functions_of_shared_objects(daemon, folder):
+    client = conftest.TOP / "client"
+    subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", folder / "stencil.so",
+                    client / "examples" / "stencil.c", f"-I{client}", f"-I{client.parent}/proto"],
+                   check=True)
+    np.save(folder / "x.npy", X)
+    words = [f"{folder}/stencil.so:smooth", f"x={folder}/x.npy", "-o", f"{folder}/y.npy"]
+    done = json.loads(daemon.ctl("map", *words, "--depth", "1", "--mode", "edge", "--json").stdout)
+    padded = np.pad(X, 1, mode="edge")
+    expected = (padded[1:-1, 1:-1] + padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2]
+                + padded[1:-1, 2:]) / np.float32(5)
+    assert done["to"] == f"{folder}/y.npy"
+    assert np.array_equal(np.load(folder / "y.npy"), expected)
+    os.unlink(folder / "y.npy")
+    for more, code, told in (
+            ([], 1, "a neighbour on each side is wanted: --depth 1, of the block from (0, 0) on"),
+            (["--depth", "1", "--dtype", "f8"], 1, "a float32 matrix"),
+            (["--depth", "1,1,1"], 1, "3 numbers for 2 axes"),
+            (["--mode", "mirror"], 2, "a mode is constant"),
+            ([f"{folder}/stencil.so", "--depth", "1"], 1, "")):
+        failed = daemon.ctl("map", *words, "--threads", "1", *more, check=False)
+        assert failed.returncode == code and told in failed.stderr, failed.stderr
+        assert not (folder / "y.npy").exists()
+    words[0] = f"{folder}/stencil.so:rough"
+    failed = daemon.ctl("map", *words, check=False)
+    assert failed.returncode == 1 and "rough" in failed.stderr and "not-found" in failed.stderr
