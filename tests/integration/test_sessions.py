@@ -326,7 +326,13 @@ def verbs(text):
 @pytest.fixture(scope="module")
 def place():
     with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
-        yield Place(path)
+        place = Place(path)
+        np.save(place.path / "work" / "heat.npy", np.ones((30, 40), "f4"))
+        client = conftest.TOP / "client"
+        subprocess.run(["cc", "-fPIC", "-shared", client / "examples" / "stencil.c", "-o",
+                        place.path / "work" / "stencil.so", f"-I{client}", f"-I{conftest.TOP}/proto"],
+                       check=True)
+        yield place
 
 
 def helps(daemon):
@@ -426,6 +432,7 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "take": ["a.npy", "ints.npy", "--mode", "clip", "-o", "m.npy"],
              "shuffle": ["a.npy", "-o", "m.npy"],
              "batches": ["x=a.npy", "--batch-size", "2", "--index", "0", "-o", "m.npz"],
+             "map": ["./stencil.so:smooth", "heat.npy", "--depth", "1", "-o", "m.npy"],
              "matmul": ["A.npy", "B.npy", "-o", "m.npy"],
              "cp": ["t.npy", "--rank", "2", "--iterations", "2", "-o", "m.npz"],
              "tucker": ["t.npy", "--ranks", "2,2,2", "-o", "m.npz"],

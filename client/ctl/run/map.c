@@ -140,7 +140,7 @@ static const struct argp argp = {
     "its neighbours, and fills one of the result. Sources broadcast.\n"
     "\nExamples:\n"
     "  cc -O2 -fPIC -shared -o stencil.so stencil.c\n"
-    "  gpuarrayctl map ./stencil.so:smooth x=a.npy --depth 1 -o b.npy" CTL_EXIT_CODES,
+    "  gpuarrayctl map ./stencil.so:smooth x=heat.npy --depth 1 -o b.npy" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
