@@ -42,8 +42,8 @@
  * are independent. Functions without a client may be called from any thread. The library starts
  * threads of its own only for clients that provide or drain blocks (arrays in ordinary memory,
  * files that only the client can read), and for a while to open many files; of the caller's they
- * call those of struct gad_blocks and gad_function, nothing else. Signals are blocked in them. Streams may
- * be pushed and taken in a thread of their own, see struct gad_stream_options.
+ * call those of struct gad_blocks and gad_function, nothing else. Signals are blocked in them.
+ * Streams may be pushed and taken in a thread of their own, see struct gad_stream_options.
  *
  * fork. A child must not use its parent's client: it gives it up (gad_forget()) and connects anew.
  */

@@ -103,7 +103,8 @@ class Place:
         np.save(folder / "t.npy", np.arange(12 * 11 * 10.0).reshape(12, 11, 10) % 7)
         np.save(folder / "samples.npy", 1 + np.arange(40 * 30.0).reshape(40, 30) ** 2 % 7)
         np.save(folder / "y.npy", np.arange(40.0))
-        np.savez(folder / "f.npz", weights=np.ones(2), **{f"factor_{i}": np.ones((3, 2)) for i in range(3)})
+        for name in "f.npz", "factors.npz":  # examples of help write the first one
+            np.savez(folder / name, weights=np.ones(2), **{f"factor_{i}": np.ones((3, 2)) for i in range(3)})
         np.save(folder / "B.npy", a.reshape(4, 3)[:, :2])
         with h5py.File(folder / "x.h5", "w") as f:
             f["x"] = a
@@ -436,7 +437,7 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "matmul": ["A.npy", "B.npy", "-o", "m.npy"],
              "cp": ["t.npy", "--rank", "2", "--iterations", "2", "-o", "m.npz"],
              "tucker": ["t.npy", "--ranks", "2,2,2", "-o", "m.npz"],
-             "reconstruct": ["f.npz", "-o", "m.npy"],
+             "reconstruct": ["factors.npz", "-o", "m.npy"],
              "svd": ["A.npy", "-o", "m.npz"], "pca": ["A.npy", "-o", "m.npz"],
              "lstsq": ["A.npy", "--right", "A.npy", "-o", "m.npz"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
