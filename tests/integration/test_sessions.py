@@ -103,8 +103,7 @@ class Place:
         np.save(folder / "t.npy", np.arange(12 * 11 * 10.0).reshape(12, 11, 10) % 7)
         np.save(folder / "samples.npy", 1 + np.arange(40 * 30.0).reshape(40, 30) ** 2 % 7)
         np.save(folder / "y.npy", np.arange(40.0))
-        for name in "f.npz", "factors.npz":  # examples of help write the first one
-            np.savez(folder / name, weights=np.ones(2), **{f"factor_{i}": np.ones((3, 2)) for i in range(3)})
+        np.savez(folder / "f.npz", weights=np.ones(2), **{f"factor_{i}": np.ones((3, 2)) for i in range(3)})
         np.save(folder / "B.npy", a.reshape(4, 3)[:, :2])
         with h5py.File(folder / "x.h5", "w") as f:
             f["x"] = a
@@ -329,6 +328,7 @@ def place():
     with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as path:
         place = Place(path)
         np.save(place.path / "work" / "heat.npy", np.ones((30, 40), "f4"))
+        shutil.copy(place.path / "work" / "f.npz", place.path / "work" / "factors.npz")
         client = conftest.TOP / "client"
         subprocess.run(["cc", "-fPIC", "-shared", client / "examples" / "stencil.c", "-o",
                         place.path / "work" / "stencil.so", f"-I{client}", f"-I{conftest.TOP}/proto"],
