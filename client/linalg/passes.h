@@ -80,7 +80,10 @@ struct pass_finite {
  * of squares are beyond float64. */
 int passes_refuse_not_finite(struct passes *p, const char *argument,
                              struct gad_error *error) GAD_MUST_CHECK;
-/* The same of what is not the data. 0: all its elements are finite. */
+/* Once squares came out as zeros: bad-argument, where elements are not. */
+int passes_refuse_lost_squares(struct passes *p, const char *argument,
+                               struct gad_error *error) GAD_MUST_CHECK;
+/* The same as the first of what is not the data. 0: all its elements are finite. */
 int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
                            struct gad_error *error) GAD_MUST_CHECK;
 

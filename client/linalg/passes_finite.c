@@ -83,3 +83,21 @@ int passes_refuse_not_finite(struct passes *p, const char *argument, struct gad_
         error, GAD_BAD_ARGUMENT, argument,
         "%s: the sum of its elements' squares is beyond float64: divide it by a number", argument);
 }
+
+int passes_refuse_lost_squares(struct passes *p, const char *argument, struct gad_error *error)
+{
+    struct gad_array *found;
+    int r = passes_new_matrix(p, 0, NULL, &found, error);
+    if (r)
+        return r;
+    const struct gad_output output = {.expr = "float64(any(_x != 0))", .to = found};
+    const struct pass pass = {.n_outputs = 1, .outputs = &output};
+    r = passes_run(p, &pass, error);
+    if (r || *(const double *)gad_array_data(found) == 0)
+        return r;
+    error_set(error, GAD_BAD_ARGUMENT, argument,
+              "%s: its elements' squares are below float64: multiply it by a number", argument);
+    error_expected(error, "zeros, or elements whose squares are not zero");
+    error_found(error, "a sum of squares of 0");
+    return GAD_BAD_ARGUMENT;
+}

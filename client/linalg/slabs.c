@@ -304,7 +304,9 @@ int slabs_use_columns(struct slabs *s, struct gad_error *error)
 
 int slabs_check_finite(struct slabs *s, struct gad_error *error)
 {
-    if (s->p->only_plans || isfinite(*(const double *)gad_array_data(s->squares)))
+    double squares = *(const double *)gad_array_data(s->squares);
+    if (s->p->only_plans || (isfinite(squares) && squares > 0))
         return 0;
-    return passes_refuse_not_finite(s->p, "tensor", error);
+    return squares == 0 ? passes_refuse_lost_squares(s->p, "tensor", error)
+                        : passes_refuse_not_finite(s->p, "tensor", error);
 }

@@ -275,6 +275,9 @@ static int iterate(struct loop *l, struct gad_error *error)
     if (r)
         return r;
     double largest = fabs(d->values[0]), change = largest > 0 ? rest / largest : 0;
+    r = largest > 0 ? 0 : passes_refuse_lost_squares(d->p, d->argument, error);
+    if (r)
+        return r;
     d->n_done++;
     d->is_converged = change <= d->tolerance || l->n_rows == d->n;
     d->is_stopped = passes_tell(d->p, d->n_done, d->n_iterations, NAN, change);

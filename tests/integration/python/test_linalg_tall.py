@@ -137,6 +137,10 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     assert all(np.array_equal(one, other) for one, other in zip(want, rest))
     with pytest.raises(gd.BadCheckpoint):
         la.svd(a, 6, checkpoint=folder / "c.npz")
+    for scale, word in ((1e200, "beyond"), (1e-200, "below")):
+        with pytest.raises(gd.BadArgument, match=word):
+            la.svd(a * scale, 2, n_iter=1)
+    assert not la.svd(a * 0, 2, n_iter=1, compute_uv=False).any()
 
 
 def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):

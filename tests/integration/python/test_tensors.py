@@ -257,6 +257,10 @@ def test_what_cannot_be_decomposed_says_why(gd):
         for call in (lambda: gd.tensor.cp(bad, 2), lambda: gd.tensor.tucker(bad, 2)):
             with pytest.raises(gd.errors.BadArgument, match=rf"\[3, 17, 2\] is {word}"):
                 call()
+    for scale, word in ((1e200, "beyond"), (1e-200, "below")):
+        for call in (lambda: gd.tensor.cp(x * scale, 2), lambda: gd.tensor.tucker(x * scale, 2)):
+            with pytest.raises(gd.errors.BadArgument, match=word):
+                call()
     with pytest.raises(gd.errors.BadRank) as caught:
         gd.tensor.cp(x, 31)
     assert caught.value.expected == "1 to 30"
