@@ -166,7 +166,10 @@ struct ctl_job {
     struct gad_argument args[CTL_MAX_ARGS];
     const char *sources[CTL_MAX_ARGS]; /* spec of an array argument, NULL for a scalar */
     struct gad_output outputs[CTL_MAX_OUTPUTS];
-    char *text;                        /* the expressions, cut up in place */
+    char *text;        /* the expressions, cut up in place */
+    char *definitions; /* their functions; NULL: none */
+    char *with_definitions[CTL_MAX_OUTPUTS];
+    unsigned n_with_definitions;
     char *pair_texts[CTL_MAX_OUTPUTS]; /* of outputs that are made of one expression for two */
 };
 

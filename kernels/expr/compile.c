@@ -102,7 +102,8 @@ static int prepare(struct compiler *c)
         n_chars += n;
         most_chars = n > most_chars ? n : most_chars;
     }
-    c->ast.nodes = arena_take(&c->arena, (most_chars + 1) * sizeof(*c->ast.nodes));
+    c->ast.capacity = most_chars + 1;
+    c->ast.nodes = arena_take(&c->arena, c->ast.capacity * sizeof(*c->ast.nodes));
     return c->ast.nodes == NULL ? compiler_no_memory(c) : graph_init(c, n_chars);
 }
 

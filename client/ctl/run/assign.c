@@ -2,6 +2,7 @@
  *
  *     'mag = sqrt(u*u + v*v); m = mean(u)'    outputs, by name
  *     'q, r = divmod(u, v)'                   two outputs, see pairs.c
+ *     'f(x) = x*x; p = f(u); q = f(v)'        a function, for the outputs behind it
  *     u=winds.h5:/UWND  k=2.5                 arguments: a source, or a Python-like scalar
  *     -o mag=speed.npy                        where an output goes
  *
@@ -48,10 +49,50 @@ static void split_names(char *text, const char *ret_names[2], const char **ret_e
     ret_names[0] = ret_names[1] = NULL;
 }
 
+/* "f(x, y) = expr": a function, for all expressions behind it. */
+static bool is_definition(const char *text)
+{
+    const char *at = text + strspn(text, " \t\n");
+    size_t n = identifier_chars(at);
+    at += n + strspn(at + n, " \t\n");
+    if (n == 0 || *at != '(')
+        return false;
+    at += strcspn(at, ")");
+    at += *at == ')';
+    at += strspn(at, " \t\n");
+    return at[0] == '=' && at[1] != '=';
+}
+
+static int no_memory(struct gad_error *error)
+{
+    return error_set(error, GAD_NO_MEMORY, NULL, "no memory for the expression");
+}
+
+/* Behind the functions so far. */
+static int add_definition(struct ctl_job *job, const char *text, struct gad_error *error)
+{
+    char *definitions;
+    if (asprintf(&definitions, "%s%s; ", job->definitions ? job->definitions : "", text) < 0)
+        return no_memory(error);
+    free(job->definitions);
+    job->definitions = definitions;
+    return 0;
+}
+
 static int add_expression(struct ctl_job *job, char *text, struct gad_error *error)
 {
     const char *names[2], *expr;
+    if (is_definition(text))
+        return add_definition(job, text, error);
     split_names(text, names, &expr);
+    if (job->definitions && !names[1]) {
+        char **whole = &job->with_definitions[job->n_with_definitions];
+        if (job->n_with_definitions == CTL_MAX_OUTPUTS ||
+            asprintf(whole, "%s%s", job->definitions, expr) < 0)
+            return no_memory(error);
+        job->n_with_definitions++;
+        expr = *whole;
+    }
     if (names[1])
         return ctl_add_pair(job, names, expr, error);
     if (job->n_outputs == CTL_MAX_OUTPUTS)
@@ -73,7 +114,7 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
 {
     job->text = strdup(text);
     if (!job->text)
-        return error_set(error, GAD_NO_MEMORY, NULL, "no memory for the expression");
+        return no_memory(error);
     char *rest = job->text;
     while (rest) {
         char *part = strsep(&rest, ";");
@@ -83,6 +124,9 @@ int ctl_parse_expressions(struct ctl_job *job, const char *text, struct gad_erro
         if (r)
             return r;
     }
+    if (job->n_outputs == 0)
+        return error_set(error, GAD_BAD_EXPRESSION, NULL,
+                         "functions, and no expression behind them");
     for (unsigned i = 0; job->n_outputs > 1 && i < job->n_outputs; i++) {
         const char *name = job->outputs[i].name;
         if (!name)
@@ -210,5 +254,8 @@ void ctl_job_deinit(struct ctl_job *job)
     for (unsigned i = 0; i < CTL_MAX_OUTPUTS; i++)
         free(job->pair_texts[i]);
     free(job->text);
+    free(job->definitions);
+    for (unsigned i = 0; i < job->n_with_definitions; i++)
+        free(job->with_definitions[i]);
     memset(job, 0, sizeof(*job));
 }

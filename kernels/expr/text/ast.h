@@ -52,4 +52,6 @@ struct ast_node {
 struct ast {
     struct ast_node *nodes;
     uint32_t n_nodes;
+    size_t capacity; /* at least a node for each character of the longest text, and of what is read
+                        again for its calls */
 };

@@ -104,7 +104,7 @@ static int cannot_bind(struct parser *p, const struct token *name, const char *w
     return r;
 }
 
-static int check_name(struct parser *p, const struct token *name)
+int bindings_check_name(struct parser *p, const struct token *name)
 {
     uint16_t arg;
     uint32_t node;
@@ -113,6 +113,8 @@ static int check_name(struct parser *p, const struct token *name)
         return cannot_bind(p, name, "an argument (== compares)");
     if (bindings_find(p, name, &node))
         return cannot_bind(p, name, "bound already");
+    if (definitions_find(p, name) != NULL)
+        return cannot_bind(p, name, "a function of this text");
     if (names_find_constant(p, name, &value))
         return cannot_bind(p, name, "a constant");
     if (parser_is_word(p, name, "np") || parser_is_word(p, name, "numpy"))
@@ -139,7 +141,7 @@ static int parse_binding(struct parser *p)
 {
     struct token name = p->token;
     uint32_t node;
-    int r = check_name(p, &name);
+    int r = bindings_check_name(p, &name);
     if (r == 0)
         r = parser_advance(p); /* the name */
     if (r == 0)
@@ -202,9 +204,14 @@ int bindings_parse(struct parser *p)
             r = two_names(p);
         if (r)
             return r;
-        if (next != TOKEN_ASSIGN)
+        bool is_definition = false;
+        if (next == TOKEN_OPEN)
+            r = definitions_look(p, &is_definition);
+        if (r)
+            return r;
+        if (next != TOKEN_ASSIGN && !is_definition)
             return parse_result(p);
-        r = parse_binding(p);
+        r = is_definition ? definitions_parse(p) : parse_binding(p);
         if (r)
             return r;
     }

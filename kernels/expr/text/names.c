@@ -237,10 +237,17 @@ int names_parse(struct parser *p, uint32_t *ret)
         r = names_skip_prefix(p, &name, &has_prefix);
     if (r)
         return r;
-    bool is_arg = !has_prefix && names_find_arg(p, &name, &arg);
-    bool is_bound = !has_prefix && !is_arg && bindings_find(p, &name, &bound);
+    bool is_parameter = !has_prefix && definitions_find_parameter(p, &name, &bound);
+    bool is_arg = !has_prefix && !is_parameter && names_find_arg(p, &name, &arg);
+    bool is_bound = is_parameter || (!has_prefix && !is_arg && bindings_find(p, &name, &bound));
     const char *text = parser_text(p, &name);
     if (p->token.kind == TOKEN_OPEN) {
+        const struct definition *own = has_prefix ? NULL : definitions_find(p, &name);
+        r = is_arg || is_bound ? 0 : definitions_check_recursion(p, &name);
+        if (r)
+            return r;
+        if (own != NULL && !is_arg && !is_bound)
+            return definitions_call(p, &name, own, ret);
         if (is_arg || is_bound)
             return called_value(p, &name, is_arg ? "an argument" : "a name bound here");
         if (!parser_is_word(p, &name, "not") && !parser_is_word(p, &name, "and") &&
@@ -251,6 +258,11 @@ int names_parse(struct parser *p, uint32_t *ret)
         struct ast_node *n = parser_append(p, AST_ARG, name.start + 1, ret);
         n->arg = arg;
         return p->token.kind == TOKEN_DOT ? parse_transposition(p, &name, n) : 0;
+    }
+    if (is_bound && bound == UINT32_MAX) { /* while the function is defined */
+        parser_append(p, AST_VALUE, name.start + 1, ret)->value =
+            (struct value){.kind = VALUE_FLOAT};
+        return 0;
     }
     if (is_bound) {
         parser_append(p, AST_BOUND, name.start + 1, ret);

@@ -6,7 +6,8 @@
  *     x ** y                             right to left, tighter than a sign on its left
  *     f(x, y)  f(x)[0]  (x)  name  name.T  number
  *
- * before which names may be given to parts of it: `t = x*x; sqrt(t + 1)` (bindings.c).
+ * before which names may be given to parts of it: `t = x*x; sqrt(t + 1)` (bindings.c), and
+ * functions be defined: `f(x) = x*x; f(a) + f(b)` (definitions.c).
  *
  * Nodes are appended children first, so that later stages are loops, not recursions. The parser
  * itself recurses once per parenthesis, call, sign and power, and refuses more than EXPR_MAX_DEPTH

@@ -36,6 +36,11 @@ struct parser {
     struct token token; /* not yet consumed */
     unsigned depth;
     struct binding **bindings; /* NULL: there are none */
+    /* definitions.c */
+    const struct definition *definitions;
+    const struct inlined *frame; /* of the function whose text is read; NULL: of none */
+    const struct token *defined; /* the name of the one that is being defined; or NULL */
+    size_t n_read_chars;         /* by calls */
 };
 
 /* parser.c. All that return int: 0, or an enum gad_status whose error is filled. */
@@ -66,6 +71,20 @@ int parser_binary(struct parser *p, int min_binding, uint32_t *ret) GAD_MUST_CHE
 int bindings_parse(struct parser *p) GAD_MUST_CHECK;
 bool bindings_find(const struct parser *p, const struct token *name, uint32_t *ret_node);
 void bindings_each(const struct parser *p, void (*visit)(void *data, const char *name), void *data);
+
+int bindings_check_name(struct parser *p, const struct token *name) GAD_MUST_CHECK;
+
+/* definitions.c: whether a definition begins with the token; then the statement. */
+int definitions_look(struct parser *p, bool *ret_is_definition) GAD_MUST_CHECK;
+int definitions_parse(struct parser *p) GAD_MUST_CHECK;
+const struct definition *definitions_find(const struct parser *p, const struct token *name);
+/* Of the function whose text is read: the argument's node, UINT32_MAX while it is defined. */
+bool definitions_find_parameter(const struct parser *p, const struct token *name,
+                                uint32_t *ret_node);
+int definitions_check_recursion(struct parser *p, const struct token *name) GAD_MUST_CHECK;
+/* The token is the "(" behind the name. */
+int definitions_call(struct parser *p, const struct token *name, const struct definition *d,
+                     uint32_t *ret) GAD_MUST_CHECK;
 
 /* names.c: the token is a name. */
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;

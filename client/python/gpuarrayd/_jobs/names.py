@@ -50,12 +50,29 @@ def _tokens(text: str) -> list[str]:
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
 
 
+def _without_definitions(tokens: list[str], found: dict[str, None]) -> list[str]:
+    """The text without statements f(x, y) = ...; what these need but their parameters is found."""
+    rest: list[str] = []
+    while tokens:
+        end = tokens.index(";") + 1 if ";" in tokens else len(tokens)
+        statement, tokens = tokens[:end], tokens[end:]
+        close = statement.index(")") if ")" in statement else 0
+        if statement[1:2] == ["("] and statement[close + 1:close + 2] == ["="]:
+            needed: dict[str, None] = {}
+            _read(statement[close + 2:], needed)
+            found.update({one: None for one in needed if one not in statement[2:close]})
+        else:
+            rest += statement
+    return rest
+
+
 def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
     """Adds what the text needs to `found`, and gives the names that it binds. A name is bound from
     the end of its statement on."""
     bound: set[str] = set()
     waiting: list[str] = []
     depth = 0
+    tokens = _without_definitions(tokens, found)
     for named, before, token, after in zip(["", "", *tokens], ["", *tokens], tokens,
                                            [*tokens[1:], ""], strict=False):
         if token in ("(", "["):

@@ -221,3 +221,48 @@ Test(expr_bindings, take_work_in_proportion_to_the_text, .timeout = 10)
     expect_chain(f, "", "t>=f8;", 1500, "t", 0);
     fixture_free(f);
 }
+
+/* ---- functions ---- */
+
+Test(expr_bindings, a_function_is_what_its_text_would_be)
+{
+    struct fixture *f = fixture_new();
+    expect_same(f, "sq(x) = x*x; sq(f8) + sq(f8 - 1)", "f8*f8 + (f8 - 1)*(f8 - 1)");
+    expect_same(f, "g(x, y) = x + 2*y; h(x) = g(x, row) - g(1, x); t = h(f8); h(t)",
+                "t = (f8 + 2*row) - (1 + 2*f8); (t + 2*row) - (1 + 2*t)");
+    expect_same(f, "d(x) = near(x, 0, 1) - x; d(d(f8) * 0 + f4)",
+                "near((near(f8, 0, 1) - f8) * 0 + f4, 0, 1) - ((near(f8, 0, 1) - f8) * 0 + f4)");
+    expect_same(f, "f(row) = row + 1; f(f8) * row", "(f8 + 1) * row");
+    expect_same(f, "f() = f8 * 2; f()", "f8 * 2");
+    fixture_free(f);
+}
+
+Test(expr_bindings, what_functions_refuse)
+{
+    static const struct expected cases[] = {
+        {"f(x) = x + f(x); f(f8)", "bad-expression: column 12: 'f' calls itself"},
+        {"f(x) = g(x); g(x) = x; f(f8)", "unknown-name: column 8: unknown function 'g'"},
+        {"f(x) = x + ; f8", "bad-expression: column 12: an operand expected, not ';'"},
+        {"f(x, x) = x; f8", "bad-expression: column 6: parameter 'x' is there twice"},
+        {"f(x) = x + y; f8", "unknown-name: column 12: unknown name 'y'"},
+        {"f(x) = x; f(f8, 1)", "bad-arity: column 11: f takes 1 argument, 2 given"},
+        {"sqrt(x) = x; f8", "bad-expression: column 1: 'sqrt' is a function and cannot be bound to "
+                            "another value"},
+        {"f(x) = x; f = 3; f8",
+         "bad-expression: column 11: 'f' is a function of this text and cannot be bound to another "
+         "value"},
+        {"f(x) = x @ x; f(row) + f(f8)",
+         "bad-shape: column 10: matmul: inner dimensions differ: (3, 4) @ (3, 4)"},
+    };
+    EXPECT_RESULTS(cases);
+    char text[400];
+    int n = snprintf(text, sizeof(text), "g0(x) = x + x; ");
+    for (int i = 1; i < 16; i++)
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "g%d(x)=g%d(x)+g%d(x);", i, i - 1, i - 1);
+    snprintf(text + n, sizeof(text) - (size_t)n, "g15(f8)");
+    struct fixture *f = fixture_new();
+    expect_result(f, text,
+                  "limit-exceeded: column 28: functions that call each other make the "
+                  "expression too long");
+    fixture_free(f);
+}
