@@ -162,6 +162,17 @@ def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
         got = la.pca(a + 100, n)
         close(got.singular_values, about[1][:n] if n else about[1], 1e-12)
         close(np.abs(got.components[:4]), np.abs(about[2][:4]), 1e-9)
+    b = normal(60, 2, seed=4)
+    for x, right in ((a, b), (a.astype("f4"), b[:, 0]), (gd.lazy(a) * 2, b)):
+        y = np.asarray(gd.lazy(x).astype("f8").compute())
+        got, want = la.lstsq(x, right), np.linalg.lstsq(y, right)
+        close(got[0], want[0], 1e-11)
+        assert got[1].shape == want[1].shape == (0,) and got[2] == want[2]
+        close(la.ridge(x, right, [2.0, 30]), [y.T @ np.linalg.solve(y @ y.T + r * np.eye(60), right)
+                                              for r in (2, 30)], 1e-11)
+    lacking = np.concatenate([a, a[:3] + a[3:6]])
+    close(la.lstsq(lacking, normal(63, 1))[0], np.linalg.lstsq(lacking, normal(63, 1))[0], 1e-10)
+    close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
     close(la.svd(normal(30, 50), 30, compute_uv=False), np.linalg.svd(normal(30, 50))[1])
 
 

@@ -8,7 +8,8 @@ lazies; each read of the data gives them anew, or gd.save() stores them.
 Parameters
 ----------
 a : Lazy or array_like
-    A matrix; one that is not small has at most 1023 columns, and at least as many rows.
+    A matrix; one that is not small has at most 1023 columns, and at least as many rows. Of lstsq,
+    ridge, svdvals and pinv it may have as few rows, and more columns, instead.
 b : Lazy or array_like
     The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
     fewer where a has over 63 columns.
@@ -63,8 +64,8 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, in_memory,
-                       is_small, matrix_of, triangle)
+from .matrices import (MOST_COLUMNS, NUMPY, Array, Run, check_few, data_of, decomposed, dense,
+                       in_memory, is_small, matrix_of, triangle)
 from .singular import svd
 
 
@@ -90,11 +91,14 @@ def _least(matrix: Lazy, rcond: float | None = None) -> float:
 def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[float],
             run: Run) -> Any:
     matrix, right = matrix_of(name, a), lazy(b)
-    check_few(name, matrix)
     if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
         raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
                               expected=f"{matrix.shape[0]} rows", found=str(right.shape))
     is_vector = right.ndim == 1
+    if matrix.shape[0] <= MOST_COLUMNS < matrix.shape[1]:
+        return _of_few_rows(matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond, ridges,
+                            run)
+    check_few(name, matrix)
     data = data_of(a, right[:, None] if is_vector else right)
     if not is_vector and right.shape[1] != 1 and data.texts[1] not in dict(data.sources):
         data = data_of(a, np.asarray(right.compute(**run._asdict())))  # of columns a job reads one
@@ -102,6 +106,21 @@ def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[fl
                                                False)
     x, residuals = dense(x), dense(residuals)
     return (x[..., 0] if is_vector else x), residuals, rank, dense(s)
+
+
+def _of_few_rows(matrix: Lazy, right: Array, rcond: float, ridges: Sequence[float],
+                 run: Run) -> Any:
+    """The shortest of the solutions, matrix.T @ (u / s**2 * (u.T @ right)), in two reads."""
+    found = decomposed("svd", matrix.T, run)
+    s, u = dense(found["s"]), dense(found["vectors"]).T
+    rank = int(np.count_nonzero(s > (max(rcond, 0.0) if rcond else _least(matrix)) * s[0]))
+    below = [s ** 2 + one for one in ridges] or [np.where(np.arange(len(s)) < rank, s ** 2, 0.0)]
+    along = u.T @ right.reshape(len(s), -1)
+    weights = [u @ (np.divide(1, one, out=np.zeros_like(s), where=one > 0)[:, None] * along)
+               for one in below]
+    x = np.asarray((matrix.T @ np.concatenate(weights, axis=1)).compute(**run._asdict()))
+    x = x.reshape(matrix.shape[1], len(below), -1).transpose(1, 0, 2)[() if ridges else 0]
+    return x[..., 0] if right.ndim == 1 else x, np.array([]), rank, s
 
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | None = None,
@@ -198,6 +217,8 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
     if is_small(a):
         return np.linalg.pinv(in_memory(a, run), least, hermitian)
     matrix = matrix_of("pinv", a)
+    if matrix.shape[0] <= MOST_COLUMNS < matrix.shape[1]:
+        return pinv(matrix.T, rcond, rtol=rtol, **run._asdict()).T
     check_few("pinv", matrix)
     found = decomposed("svd", matrix, run)
     s, vt = dense(found["s"]), dense(found["vectors"])
