@@ -76,7 +76,7 @@ static bool look_up(hid_t dataset, const struct chunk_pick *pick, struct chunk_e
         chunk_place(pick, i, offsets);
         if (H5Dget_chunk_info_by_coord(dataset, offsets, &mask, &address, &n_bytes) < 0)
             return false;
-        bool is_there = address != HADDR_UNDEF && n_bytes > 0;
+        bool is_there = address != HADDR_UNDEF;
         entries[i].offset_bytes = is_there ? address : CHUNK_ABSENT;
         entries[i].size_bytes = pick->box.chunk_bytes;
         if (is_there)
@@ -221,7 +221,7 @@ static int look_at(hid_t dataset, const hsize_t *offsets, struct packed_chunk *c
     hsize_t n_bytes = 0;
     if (H5Dget_chunk_info_by_coord(dataset, offsets, &chunk->skipped, &address, &n_bytes) < 0)
         return ENOTSUP;
-    bool is_there = address != HADDR_UNDEF && n_bytes > 0;
+    bool is_there = address != HADDR_UNDEF; /* of no bytes, too: then the table is damaged */
     chunk->offset_bytes = is_there ? address : CHUNK_ABSENT;
     chunk->size_bytes = is_there ? n_bytes : 0;
     return 0;

@@ -120,7 +120,8 @@ def test_files_grow(gd, x, folder):
 
 
 @pytest.mark.parametrize("name, how", [
-    ("w.h5:/g/d", dict(compression="gzip")), ("w.nc:/d", {}), ("w.zarr:/d", {}), ("w.raw", {}),
+    ("w.h5:/g/d", dict(compression="gzip")), ("w.h5:/d", dict(compression="lz4")), ("w.nc:/d", {}),
+    ("w.zarr:/d", {}), ("w.raw", {}),
     ("w.zarr", dict(chunks=(500, 3), shards=(2000, 3))), ("w.npz:d", dict(sync=True)),
     ("w.npz:d", dict(compression="gzip:1"))])
 @pytest.mark.parametrize("n", [0, 1, 30_000])

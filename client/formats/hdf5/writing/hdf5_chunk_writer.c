@@ -85,20 +85,18 @@ static int write_failed(char *reason, size_t n_reason)
     return errno == ENOSPC || strstr(reason, "No space left") ? ENOSPC : EIO;
 }
 
-/* Of a dataset whose length is not known yet: so long that it has all of these. */
+/* Of a dataset whose length is not known yet: so long that these begin in it, and no longer. HDF5
+ * decodes and fills what it makes shorter, for which it must have the filters itself. */
 static bool make_long(hid_t dataset, const struct stored_chunk *batch)
 {
-    hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK], chunk[H5S_MAX_RANK], end = 0;
+    hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK], end = 0;
     _cleanup_hid_ hid_t space = H5Dget_space(dataset);
     if (space <= 0 || H5Sget_simple_extent_dims(space, dims, most) < 1)
         return false;
     if (most[0] != H5S_UNLIMITED)
         return true;
-    _cleanup_hid_ hid_t dcpl = H5Dget_create_plist(dataset);
-    if (dcpl <= 0 || H5Pget_chunk(dcpl, H5S_MAX_RANK, chunk) < 1)
-        return false;
     for (; batch; batch = batch->next)
-        end = batch->place[0] + chunk[0] > end ? batch->place[0] + chunk[0] : end;
+        end = batch->place[0] + 1 > end ? batch->place[0] + 1 : end;
     if (end <= dims[0])
         return true;
     dims[0] = end;

@@ -145,7 +145,7 @@ static int add_dataset(struct hdf5_output *output, const struct format_target *w
     return r ? r : close_file(&file, wanted->name, error);
 }
 
-/* The chunks have made it as long as whole ones are. */
+/* So far it ends where its last chunk begins. */
 static int set_length(hid_t file, const struct hdf5_output *output, const struct gad_array *array,
                       struct gad_error *error)
 {
