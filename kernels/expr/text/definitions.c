@@ -218,6 +218,11 @@ int definitions_call(struct parser *p, const struct token *name, const struct de
     struct inlined frame = {.definition = d};
     const struct inlined *outer = p->frame;
     int r = parse_arguments(p, name, d, &frame);
+    if (r == 0 && p->defined != NULL) { /* it was read, and this is not kept */
+        parser_append(p, AST_VALUE, name->start + 1, ret)->value =
+            (struct value){.kind = VALUE_FLOAT};
+        return 0;
+    }
     if (r == 0)
         r = make_room(p, name, d);
     if (r)
