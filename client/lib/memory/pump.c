@@ -162,6 +162,8 @@ static unsigned find_work(const struct pump *pump, struct work *ret_work)
         struct block *wanted = feed->is_sink ? &work.drain : &work.fill, block;
         if (feed->provider && (n > 0 || (is_alone(feed) && pump->is_in_provider)))
             continue;
+        if (feed->may_hang && pump->n_away >= MAX_AWAY) /* others may be what these wait for */
+            continue;
         unsigned n_more = find_blocks(feed, n > BACKLOG ? 1 : BACKLOG + 1 - n, &block);
         if (n_more > 0 && !wanted->feed)
             *wanted = block;

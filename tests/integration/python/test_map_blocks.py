@@ -1,6 +1,8 @@
 """map_blocks(): functions of blocks in this process, against the function of the whole array."""
 
 import concurrent.futures
+import functools
+import gc
 import json
 import os
 import signal
@@ -8,6 +10,7 @@ import subprocess
 import threading
 import time
 import traceback
+import weakref
 
 import numpy as np
 import pytest
@@ -232,3 +235,15 @@ def test_the_command_maps_functions_of_shared_objects(daemon, folder):
     words[0] = f"{folder}/stencil.so:rough"
     failed = daemon.ctl("map", *words, check=False)
     assert failed.returncode == 1 and "rough" in failed.stderr and "not-found" in failed.stderr
+
+
+def test_jobs_that_wait_for_jobs_of_their_blocks_do_not_fill_the_queue(gd):
+    f = weakref.ref(function := functools.partial(same))
+    y = gd.map_blocks(function, gd.lazy(X[:60]) * 2, dtype="f4", block=(20, 900)).sum()
+    futures = [gd.submit(y) for _ in range(80)]
+    assert {float(future.result()) for future in futures} == {float(y.compute())}
+    del y, futures, function
+    gc.collect()
+    gd.lazy(X).sum().compute()
+    gc.collect()
+    assert f() is None  # nor is anything kept

@@ -9,6 +9,9 @@ computed by a job for each block, and a generator is read along as its rows are 
 
 from __future__ import annotations
 
+import math
+import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -36,6 +39,7 @@ __all__ = ["map_blocks"]
 
 _MODES = ("constant", "edge", "reflect", "symmetric", "wrap")  # as the library counts them
 _KEPT_BLOCKS = 3  # of a generator's rows
+_PATIENCE_S = 30.0
 Block = np.ndarray[Any, np.dtype[Any]]
 Depth: TypeAlias = int | Sequence[int] | Mapping[int, int]
 Axes: TypeAlias = int | Sequence[int] | None
@@ -105,6 +109,8 @@ def map_blocks(f: Func, *args: Any, dtype: DType = None, depth: Depth = 0,
         return holds its own job; Ctrl-C and Future.cancel() end that.
     BadBlock
         From the job: a block of another shape or dtype.
+    Busy
+        From a job over an expression, after 30 s: 32 like it are under way, each waiting for jobs.
     """
     if mode not in _MODES:
         raise errors.BadArgument(f"mode {mode!r} is none of {', '.join(_MODES)}", argument="mode",
@@ -359,21 +365,38 @@ def _is_read_as_it_is(node: Node) -> bool:
         and all(_is_read_as_it_is(one) for one in (base.base, base.indices))
 
 
+_MOST_JOBS = 32  # that wait for jobs of their blocks
+_slots = threading.BoundedSemaphore(_MOST_JOBS)
+
+
 class _Parts:
-    """Blocks of an expression, by a job each."""
+    """Blocks of an expression, by a job each. The job that they are for waits for these, so there
+    are few of its kind at a time: they must not fill the daemon's queue. It counts until all
+    elements were read once, or this is let go of."""
 
     def __init__(self, node: Node) -> None:
+        self._n_left = math.prod(node.shape)
         whole = settled(node)
         first = {id(one): ArraySource(np.asarray(Lazy._of(one).compute()))
                  for one in ordered(whole) if isinstance(_base(one), Moved)}
         self._made = Lazy._of(rebuilt(whole, lambda one: first.get(id(one), one))
                               if first else whole)
         self._dtype = self._made.dtype
+        if not _slots.acquire(timeout=_PATIENCE_S):
+            raise errors.Busy(f"{_MOST_JOBS} jobs with functions of expressions are under way, and "
+                              "none has ended: wait for some, or save() the expression first",
+                              argument="args", expected=f"at most {_MOST_JOBS} of them at a time",
+                              found="one more")
+        self._end = weakref.finalize(self, _slots.release)
 
     def read(self, start: Shape, count: Shape, block: memoryview) -> None:
         part = self._made[tuple([slice(first, first + n)
                                  for first, n in zip(start, count, strict=True)])]
-        part.compute(out=np.frombuffer(block, self._dtype).reshape(count))
+        made = part.compute()  # not into the block: a job may be let go of later than it ends
+        np.copyto(np.frombuffer(block, self._dtype).reshape(count), made)
+        self._n_left -= math.prod(count)  # one call at a time
+        if self._n_left <= 0:
+            self._end()
 
 
 class _Rows:
