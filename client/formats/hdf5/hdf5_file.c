@@ -174,8 +174,8 @@ static int marked_error(const char *shown, const char *name, struct gad_error *e
 void hdf5_say_older(struct gad_error *error)
 {
     error_expected(error,
-                   "a file in the format of HDF5 1.10, as h5py writes it with libver='v110', or "
-                   "'h5repack --high=2' of the HDF5 that wrote it");
+                   "a file in HDF5 1.10's format, as h5py's libver='v110' or 'h5repack --high=2' "
+                   "of its writer's HDF5 makes it");
     error_found(error, "a newer format, or damage");
 }
 

@@ -55,6 +55,7 @@ struct hdf5_provider {
     bool is_outdated;          /* the dataset has got storage meanwhile */
     struct hdf5_others others; /* of who watches */
     const char *changed;       /* one of them that is not what it was */
+    char reason[160];          /* why HDF5 could not read */
     char *buffer;              /* for what is read around a block */
     uint64_t buffer_bytes;
 };
@@ -324,10 +325,11 @@ static struct slab make_slab(const struct hdf5_provider *provider, const int64_t
     return slab;
 }
 
-static herr_t read_elements(const struct hdf5_provider *provider, const struct slab *slab,
+static herr_t read_elements(struct hdf5_provider *provider, const struct slab *slab,
                             void *ret_bytes)
 {
     int ndim = provider->selection.source_ndim;
+    herr_t r;
     if (ndim == 0)
         return H5Dread(provider->id, provider->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, ret_bytes);
     _cleanup_hid_ hid_t memory = H5Screate_simple(ndim, slab->count, NULL);
@@ -335,10 +337,13 @@ static herr_t read_elements(const struct hdf5_provider *provider, const struct s
     if (memory <= 0 || file <= 0 ||
         H5Sselect_hyperslab(file, H5S_SELECT_SET, slab->start, slab->step, slab->count, NULL) < 0)
         return -1;
-    return H5Dread(provider->id, provider->type, memory, file, H5P_DEFAULT, ret_bytes);
+    r = H5Dread(provider->id, provider->type, memory, file, H5P_DEFAULT, ret_bytes);
+    if (r < 0) /* before HDF5 is called again, which forgets it */
+        hdf5_reason(provider->reason, sizeof(provider->reason));
+    return r;
 }
 
-static int read_slab(const struct hdf5_provider *provider, const struct slab *slab, void *ret_bytes)
+static int read_slab(struct hdf5_provider *provider, const struct slab *slab, void *ret_bytes)
 {
     if (provider->may_skip)
         memset(ret_bytes, 0, slab->n_bytes);
@@ -561,12 +566,19 @@ static void explain(void *state, struct gad_error *error)
 {
     struct hdf5_provider *provider = state;
     char argument[sizeof(error->argument)];
-    if (!provider->changed)
-        return;
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
-    error_set(error, GAD_PROVIDER_FAILED, argument, "%.100s:%.60s: '%.100s' has changed meanwhile",
-              provider->path, provider->dataset, provider->changed);
+    if (provider->changed)
+        error_set(error, GAD_PROVIDER_FAILED, argument,
+                  "%.100s:%.60s: '%.100s' has changed meanwhile", provider->path, provider->dataset,
+                  provider->changed);
+    else if (*provider->reason)
+        error_set(error, GAD_PROVIDER_FAILED, argument, "%.100s:%.60s: HDF5 cannot read it: %.100s",
+                  provider->path, provider->dataset,
+                  strstr(provider->reason, "plugin") /* which it has looked for last */
+                      ? "what it is made of has a filter for which HDF5 has no plugin"
+                      : provider->reason);
     provider->changed = NULL;
+    *provider->reason = '\0';
 }
 
 const struct provider hdf5_dataset_provider = {

@@ -29,7 +29,12 @@ static int list_member(const struct npz_archive *archive, const struct zip_membe
     char what[NPY_WHAT_SIZE];
     struct npz_elements elements = {.stream = NULL};
     struct gad_error error;
-    struct gad_listed entry = {.kind = GAD_LISTED_OTHER, .name = member->name, .filters = ""};
+    struct gad_listed entry = {
+        .kind = GAD_LISTED_OTHER,
+        .name = member->name,
+        .type = "no array",
+        .filters = "",
+    };
     size_t n = strlen(member->name);
     _cleanup_free_ char *key = strdup(member->name);
     if (key && npz_member_elements(archive, member, what, &elements, &error) == 0) {

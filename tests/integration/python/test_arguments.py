@@ -334,6 +334,13 @@ def test_virtual_datasets(gd, h5, folder):
         file.create_virtual_dataset("v", layout)
     with h5py.File(folder / "v.h5", "r") as file:
         assert_same(gd.evaluate("x + 1", x=file["v"]), file["v"][...] + 1)
+    with h5py.File(folder / "packed.h5", "w") as file:
+        file.create_dataset("x", data=np.ones((60, 50)), compression="lzf")
+    layout[1] = h5py.VirtualSource(str(folder / "packed.h5"), "x", (60, 50))
+    with h5py.File(folder / "w.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    with pytest.raises(gd.ProviderFailed, match="w.h5:/v: HDF5 cannot read it: .*no plugin"):
+        gd.open(f"{folder}/w.h5:/v").sum().compute()
 
 
 def test_datasets_of_a_file_that_was_replaced(gd, h5):
