@@ -47,6 +47,8 @@ static void explain(void *state, struct gad_error *error)
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
     error_set(error, GAD_PROVIDER_FAILED, argument, "%.200s: %s",
               array->spec ? array->spec : array->info.path, fault);
+    error_expected(error, "a member that can be unpacked");
+    error_found(error, "%.100s", fault);
 }
 
 static int watch(void *state, struct file_sums *sums)

@@ -130,9 +130,9 @@ static int load(struct gad_loader *loader, json_object *state, struct gad_error 
     uint64_t seed, epoch, position, batch_size = (uint64_t)loader->batch_size;
     fingerprint_text(loader, dataset);
     snprintf(size, sizeof(size), "%" PRId64, loader->batch_size);
-    int r = check_value(state, "dataset", dataset, error);
+    int r = check_files(loader, state, error); /* first: a file may have another shape now */
     if (r == 0)
-        r = check_files(loader, state, error);
+        r = check_value(state, "dataset", dataset, error);
     if (r == 0)
         r = check_value(state, "shuffle", shuffle_names[loader->shuffle], error);
     if (r == 0)

@@ -107,6 +107,7 @@ def test_a_state_is_of_the_files_as_they_were(gd, folder, monkeypatch, source):
     put()
     np.save("y.npy", X)
     state = gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10).state_dict()
+    gone = gd.DataLoader(gd.Dataset(y="y.npy"), 10).state_dict()
     gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10).load_state_dict(state)
     gd.DataLoader(gd.Dataset(x="y.npy", y=X), 10).load_state_dict(state)  # another copy
     put()
@@ -114,12 +115,15 @@ def test_a_state_is_of_the_files_as_they_were(gd, folder, monkeypatch, source):
     changed = gd.DataLoader(gd.Dataset(x=spec, y="y.npy"), 10)
     with pytest.raises(gd.errors.DatasetChanged, match="x"):
         changed.load_state_dict(state)
+    np.save("y.npy", X[:100])  # of another shape, too
+    with pytest.raises(gd.errors.DatasetChanged, match=r"y\.npy"):
+        gd.DataLoader(gd.Dataset(y="y.npy"), 10).load_state_dict(gone)
     del state["files"]
     changed.load_state_dict(state)
     assert len(str(gd.DataLoader(gd.Dataset(**{f"p{i}": X for i in range(64)}), 10).state_dict())) < 512
 
 
-WIDE = np.random.default_rng(1).integers(0, 1000, (N, 300)).astype("f4")  # npz unpacks 128 KiB at once
+WIDE = np.random.default_rng(1).integers(0, 1000, (N, 30)).astype("f4")
 
 
 def damage(path, at):
