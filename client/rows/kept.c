@@ -29,6 +29,8 @@ int rows_scratch_open(const char *folder, const char *argument, int *ret_fd,
         if (fd >= 0)
             unlink(path);
     }
+    if (fd < 0 && errno == ENOTDIR)
+        return error_set(error, GAD_NOT_FOUND, argument, "'%.200s' is no folder", folder);
     if (fd < 0)
         return file_path_error(error, errno, folder, argument);
     *ret_fd = fd;

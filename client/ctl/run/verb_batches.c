@@ -254,7 +254,7 @@ static int explain(const struct batches_options *o, struct gad_loader *loader,
     return 0;
 }
 
-/* Where a part goes; heap text. Files of several arrays get it by its name. */
+/* Where a part goes; heap text. Files of several arrays, and groups in them, get it by its name. */
 static char *path_of(const struct batches_options *o, const char *name)
 {
     static const char *const hdf5[] = {".h5", ".hdf5", ".he5", ".h5p", ".nc", ".nc4"};
@@ -265,7 +265,8 @@ static char *path_of(const struct batches_options *o, const char *name)
         has_names |= strcmp(dot, hdf5[i]) == 0;
     if (!has_names)
         return strdup(o->destination);
-    return asprintf(&path, is_npz ? "%s:%s" : "%s:/%s", o->destination, name) < 0 ? NULL : path;
+    const char *format = dot && strchr(dot, ':') ? "%s/%s" : is_npz ? "%s:%s" : "%s:/%s";
+    return asprintf(&path, format, o->destination, name) < 0 ? NULL : path;
 }
 
 static int write_batch(const struct batches_options *o, struct gad_client *client,

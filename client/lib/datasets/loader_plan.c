@@ -78,8 +78,12 @@ static int read_plan(const struct gad_loader_options *options, int *ret_plan,
         error_found(error, "%.60s", options->plan);
         return GAD_BAD_ARGUMENT;
     }
-    if (*ret_plan == PLAN_COPY && !options->scratch)
-        return error_set(error, GAD_BAD_ARGUMENT, "scratch", "the plan copy needs scratch space");
+    if (*ret_plan == PLAN_COPY && !options->scratch) {
+        error_set(error, GAD_BAD_ARGUMENT, "scratch", "the plan copy needs scratch space");
+        error_expected(error, "a folder");
+        error_found(error, "nothing");
+        return GAD_BAD_ARGUMENT;
+    }
     return 0;
 }
 

@@ -255,6 +255,9 @@ def test_what_is_wrong_is_said_before_anything_is_read(gd, data, folder):
     refused(gd.errors.BadShape, "x has no axis", lambda: gd.Dataset(x=3.0))
     refused(gd.Unsupported, "from_generator", lambda: gd.Dataset(x=lambda: iter([])))
     refused(gd.errors.BadArgument, "at least one", lambda: gd.Dataset())
+    refused(gd.errors.NotFound, "empty list", lambda: gd.Dataset(x=[]))
+    refused(gd.errors.NotFound, "no folder", lambda: gd.DataLoader(
+        gd.Dataset(x="d.h5:/x"), 4, plan="copy", scratch="x.npy"))
     refused(gd.Unsupported, "prefetch=", lambda: gd.DataLoader(good, 4, num_workers=2))
     refused(gd.Unsupported, "transform=", lambda: gd.DataLoader(good, 4, collate_fn=len))
     refused(gd.Unsupported, "shuffle=", lambda: gd.DataLoader(good, 4, sampler=[1]))

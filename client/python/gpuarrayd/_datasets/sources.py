@@ -36,6 +36,9 @@ def part_of(name: str, value: Any) -> Lazy:
                                  "gd.from_generator(f, dtype, shape)", argument=name,
                                  expected="gd.from_generator(f, dtype, shape)",
                                  found=type(value).__name__)
+    if isinstance(value, (list, tuple)) and not value:
+        raise errors.NotFound(f"{name} is an empty list: no file is there", argument=name,
+                              expected="at least one file", found="an empty list")
     made = open(value) if is_paths or isinstance(value, (str, os.PathLike)) else lazy(value)
     if unbounded(made._node):
         raise errors.Unsupported(f"{name} is of unknown length: gd.save() it, and use the file",
