@@ -235,20 +235,20 @@ Test(npz, a_damaged_member_is_found_out_by_its_crc)
     bytes[14] ^= 1; /* the local header's, then the directory's */
     bytes[archive_find(bytes, n, SIGN_CENTRAL, 0) + 16] ^= 1;
     file_put("a.npz", bytes, n);
-    cr_assert(eq(str, (char *)open_word("a.npz:a"), "bad-format")); /* the header's step is all */
+    cr_assert(eq(str, (char *)open_word("a.npz:a"), "ok")); /* the header is another step */
     free(bytes);
     free(a_bytes);
 
-    /* More than the first step: the array opens, its last block says so. */
-    a_bytes = npy_bytes("'<i2'", false, "(400, 500)", 400000, &n_a);
+    /* More than the second step: the last block says so. */
+    a_bytes = npy_bytes("'<i2'", false, "(400, 5000)", 4000000, &n_a);
     const struct made_member large = {"a.npy", a_bytes, n_a, true, 0};
     bytes = archive_bytes(&large, 1, &n);
     bytes[14] ^= 1;
     bytes[archive_find(bytes, n, SIGN_CENTRAL, 0) + 16] ^= 1;
     file_put("b.npz", bytes, n);
     struct gad_array *array = open_ok("b.npz:a");
-    const int64_t start[] = {0, 0}, some[] = {3, 500}, last[] = {1, 500}, at_last[] = {399, 0};
-    int16_t block[1500];
+    const int64_t start[] = {0, 0}, some[] = {3, 5000}, last[] = {1, 5000}, at_last[] = {399, 0};
+    int16_t block[15000];
     cr_assert(eq(int, array->provider->fill(array->provider_state, start, some, block), 0));
     struct gad_error error = {.message = "as it was"};
     array->provider->explain(array->provider_state, &error);
@@ -326,7 +326,7 @@ Test(npz, lists_what_is_in_it)
     cr_assert(
         eq(str, listed,
            "0 a int16 1 2 deflate;0 o |O: Python objects (pickles), which only Python can read 0 "
-           "2 ;0 d/s float64 1 0 ;2 notes.txt - 0 0 ;"));
+           "2 ;0 d/s float64 1 0 ;2 notes.txt no array 0 0 ;"));
     cr_assert(eq(str, (char *)list_word("l.npz:d"), "ok"));
     cr_assert(eq(str, listed, "0 d/s float64 1 0 ;"));
     cr_assert(eq(str, (char *)list_word("l.npz:a"), "ok"));
