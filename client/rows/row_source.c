@@ -215,14 +215,19 @@ int row_source_explain(struct row_source *source, int64_t first, int64_t n, int 
         return error_from_errno(error, ENOMEM, name, "reading rows");
     if (error_number == ENODATA)
         error_set(error, GAD_SHORT_READ, name, "%.160s is shorter than the array in it", path);
+    else if (error_number == ESTALE)
+        error_set(error, GAD_DATASET_CHANGED, name, "%.160s has changed since it was opened", path);
     else
         error_set(error, GAD_PROVIDER_FAILED, name, "%.160s: %s", path,
                   strerrordesc_np(error_number));
-    error_expected(error, "rows that can be read");
-    error_found(error, "%s", strerrordesc_np(error_number));
-    if (now && provider && provider->explain)
+    bool is_stale = error_number == ESTALE;
+    error_expected(error, is_stale ? "the file as it was" : "rows that can be read");
+    error_found(error, "%s",
+                is_stale ? "another size, time or place" : strerrordesc_np(error_number));
+    /* What was written into a file may look like damage, which is not why. */
+    if (now && (!is_stale || now == ESTALE) && provider && provider->explain)
         provider->explain(array->provider_state, error);
-    if (error_number == ESTALE)
+    if (is_stale)
         return error->status = GAD_DATASET_CHANGED;
     size_t n_chars = strlen(error->message);
     snprintf(error->message + n_chars, sizeof(error->message) - n_chars,

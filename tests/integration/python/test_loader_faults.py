@@ -98,6 +98,7 @@ def test_a_file_that_changes_is_named(gd, folder, monkeypatch, source):
             with pytest.raises(gd.Error, match=victim.split("/")[0]) as caught:
                 list(map(len, batches))
             assert caught.value.code == "dataset-changed" and loader.skipped == 0
+            assert "damaged" not in str(caught.value) and "Stale" not in str(caught.value)
 
 
 @pytest.mark.parametrize("source", ["npy", "h5", "shards", "stores"])
