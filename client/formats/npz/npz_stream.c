@@ -154,7 +154,7 @@ static int take_input(struct npz_stream *stream)
     if (r < 0)
         return -r;
     if (n_read < n)
-        return ENODATA; /* the file has become shorter */
+        return fail(stream, "the file has become shorter meanwhile");
     decoder->next_in = stream->input;
     decoder->avail_in = (uint32_t)n;
     stream->n_taken += n;

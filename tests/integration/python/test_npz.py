@@ -111,6 +111,14 @@ def test_a_damaged_member_fails_the_job_by_its_name(daemon, archives, folder):
     assert daemon.ctl("run", "sum(x)", f"x={folder}/d0.npz:one").stdout.strip() == "1"
 
 
+def test_an_archive_that_becomes_shorter_meanwhile(gd, folder):
+    np.savez_compressed(folder / "s.npz", x=np.random.default_rng(0).random(200_000))
+    x = gd.open(folder / "s.npz:x")
+    os.truncate(folder / "s.npz", 800_000)
+    with pytest.raises(gd.ProviderFailed, match="s.npz:x: the file has become shorter meanwhile"):
+        x.sum().compute()
+
+
 def test_the_crc_of_a_stored_member_that_was_read(daemon, folder):
     """Of the whole: a part has none. Nothing is made of what is damaged."""
     x = np.arange(300_000.0).reshape(600, 500)
