@@ -66,6 +66,8 @@ def test_szip_of_narrow_chunks(gd, tmp_path, columns):
             np.testing.assert_array_equal(file[str(shuffle)][()], a)
     gd.save(f"{tmp_path}/a.h5:/small", gd.lazy(a), chunks=(5, columns), compression="szip")
     np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/small") + 0).compute(), a)
+    with pytest.raises(gd.IoError, match="'/one': pixels per block greater than"):
+        gd.save(f"{tmp_path}/a.h5:/one", gd.lazy(a), chunks=(1, 1), compression="szip")
 
 
 def test_filters_of_which_hdf5_has_a_plugin(gd, daemon, tmp_path):
@@ -149,7 +151,7 @@ def test_small_and_empty_arrays(gd, tmp_path, shape):
 
 
 @pytest.mark.parametrize("how, word", [
-    (dict(compression="gzip:11"), "gzip:11"), (dict(compression="brotli"), "brotli"),
+    (dict(compression="gzip:11"), "gzip:11"), (dict(compression="brotli"), "brotli.*transpose, crc32c"),
     (dict(compression_opts=3), "compression_opts"), (dict(chunks=(3,)), "2 dimensions"),
     (dict(chunks=(3, 0)), "chunks"), (dict(chunks=(1 << 20, 1 << 20), compression="zstd"), None),
     (dict(compression="blosc:5:5"), "blosc:5:5"), (dict(shards=(4, 4), chunks=(3, 3)), "whole chunks")])

@@ -90,7 +90,7 @@ static hid_t make_properties(const struct format_target *wanted)
 static int make_dataset(hid_t file, struct hdf5_output *output, const struct format_target *wanted,
                         uint64_t n_bytes, uint64_t *ret_offset_bytes, struct gad_error *error)
 {
-    char reason[160];
+    char reason[160] = "";
     _cleanup_hid_ hid_t space = make_space(wanted);
     _cleanup_hid_ hid_t type = hdf5_type_make(wanted->dtype);
     unsigned plugins = hdf5_plugins_stop();
@@ -99,6 +99,8 @@ static int make_dataset(hid_t file, struct hdf5_output *output, const struct for
     haddr_t offset = 0;
     if (space > 0 && type > 0 && dcpl > 0)
         dataset = H5Dcreate2(file, output->hidden, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+    if (dataset <= 0) /* before HDF5 is called again, which forgets it */
+        hdf5_reason(reason, sizeof(reason));
     hdf5_plugins_resume(plugins);
     if (dataset > 0 && wanted->storage->has_chunks) {
         _cleanup_hid_ hid_t made = H5Dget_create_plist(dataset);
@@ -110,7 +112,8 @@ static int make_dataset(hid_t file, struct hdf5_output *output, const struct for
         *ret_offset_bytes = offset;
         return 0;
     }
-    hdf5_reason(reason, sizeof(reason));
+    if (!*reason)
+        hdf5_reason(reason, sizeof(reason));
     return error_set(error, GAD_IO_ERROR, wanted->name, "HDF5 cannot make '%.120s': %.160s",
                      output->dataset, reason);
 }
