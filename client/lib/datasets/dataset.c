@@ -87,13 +87,13 @@ static int check_file(const struct dataset_part *part, struct gad_error *error)
               : !file_mark_is_same_file(&now, was) ? "replaced"
               : now.size != was->size              ? "resized"
                                                    : "written to");
-    error_expected(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)was->size,
-                   (int64_t)was->written.tv_sec);
+    error_expected(error, "%" PRIu64 " bytes of time %" PRId64 ".%09ld", (uint64_t)was->size,
+                   (int64_t)was->written.tv_sec, was->written.tv_nsec);
     if (r)
         error_found(error, "no file");
     else
-        error_found(error, "%" PRIu64 " bytes of time %" PRId64, (uint64_t)now.size,
-                    (int64_t)now.written.tv_sec);
+        error_found(error, "%" PRIu64 " bytes of time %" PRId64 ".%09ld", (uint64_t)now.size,
+                    (int64_t)now.written.tv_sec, now.written.tv_nsec);
     return GAD_DATASET_CHANGED;
 }
 
