@@ -42,9 +42,9 @@ static int take_options(struct cp *cp, const struct gad_operand *tensor,
     memcpy(&cp->options, options, sizeof(cp->options));
     struct gad_cp_options *o = &cp->options;
     if (!(o->ridge >= 0) || isinf(o->ridge))
-        return bad("ridge", "is not a number from 0 on", error);
+        return refuse_number("ridge", o->ridge, "a number from 0 on", error);
     if (isnan(o->tolerance))
-        return bad("tolerance", "is not a number", error);
+        return refuse_number("tolerance", o->tolerance, "a number", error);
     if (o->init != GAD_CP_RANDOM && o->init != GAD_CP_SVD)
         return bad("init", "is none that there is", error);
     if (o->n_iterations == 0)

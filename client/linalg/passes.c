@@ -74,6 +74,14 @@ static int take_operand(struct passes *p, const struct gad_operand *operand,
     return 0;
 }
 
+int refuse_number(const char *argument, double found, const char *expected, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, argument, "%s: is not %s", argument, expected);
+    error_expected(error, "%s", expected);
+    error_found(error, "%g", found);
+    return GAD_BAD_ARGUMENT;
+}
+
 /* Jobs ----------------------------------------------------------------------------------------- */
 
 /* A job of a pass: the operand's arguments and its inputs, texts with the prefix. */
@@ -82,7 +90,7 @@ struct pass_job {
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
     char *texts[REQUEST_MAX_OUTPUTS];
     uint64_t input_bytes;
-    bool has_no_data;
+    bool has_no_data, is_walk;
     struct gad_job_options options; /* points into the rest */
 };
 
@@ -126,6 +134,7 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
         job->outputs[i].expr = job->texts[i];
     }
     job->has_no_data = pass->has_no_data;
+    job->is_walk = pass->is_walk;
     job->options = (struct gad_job_options){
         .n_args = n_args + pass->n_inputs,
         .args = job->args,
@@ -148,7 +157,8 @@ static void count_reads(struct passes *p, const struct pass_job *job, uint64_t r
     p->reads.read_bytes += read_bytes;
     p->reads.write_bytes += write_bytes;
     if (!job->has_no_data && p->read_once_bytes > 0)
-        p->reads.n_reads += max_u64(1, (of_data + p->read_once_bytes / 2) / p->read_once_bytes);
+        p->reads.n_reads +=
+            job->is_walk ? 1 : max_u64(1, (of_data + p->read_once_bytes / 2) / p->read_once_bytes);
 }
 
 static int plan_job(struct passes *p, const struct pass_job *job, struct gad_error *error)

@@ -43,6 +43,7 @@ struct passes {
 /* One job. */
 struct pass {
     bool has_no_data; /* `_x` is not used, and nothing is read but the inputs */
+    bool is_walk;     /* by slabs: `_x` is read once, inputs as often as grains need them */
     unsigned n_inputs, n_outputs;
     const struct gad_argument *inputs; /* beside the data */
     const struct gad_output *outputs;  /* of expressions in which `_x` is the data */
@@ -87,6 +88,9 @@ int passes_refuse_lost_squares(struct passes *p, const char *argument,
 int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
                            struct gad_error *error) GAD_MUST_CHECK;
 
+/* bad-argument: an option that is no such number. */
+int refuse_number(const char *argument, double found, const char *expected,
+                  struct gad_error *error);
 /* Tells who wants to know of an iteration's end; true: the loop shall end. Not while planning. */
 bool passes_tell(const struct passes *p, unsigned iteration, unsigned n_iterations, double fit,
                  double change);

@@ -209,6 +209,22 @@ static void describe_both(const struct slabs *s, bool is_solved, struct slabs_jo
         slabs_job_add_input(job, "_g", s->g);
     slabs_job_add_output(job, rows, s->factors[s->axis]);
     add_rest(s, job, rows);
+    job->pass.is_walk = true;
+}
+
+/* What either number of reads needs, where there is not room for two. */
+static int refuse_reads(const struct slabs *s, struct gad_error *error)
+{
+    char needs[sizeof(s->one_needs)], there[sizeof(s->one_needs)];
+    snprintf(needs, sizeof(needs), "%.39s", error->expected);
+    snprintf(there, sizeof(there), "%.39s", error->found);
+    error_set(error, GAD_TOO_LARGE_FOR_POOL, "pool",
+              "rank %lld: one read needs %s of the pool, two need %s, a job may have %s: take a "
+              "larger pool, or a lower rank",
+              (long long)s->rank, s->one_needs, needs, there);
+    error_expected(error, "%s", needs);
+    error_found(error, "%s", there);
+    return GAD_TOO_LARGE_FOR_POOL;
 }
 
 static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
@@ -218,7 +234,9 @@ static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct 
     if (is_solved)
         slabs_job_add_input(&job, "_g", s->g);
     slabs_job_add_output(&job, is_solved ? s->rows_text : s->product, s->factors[s->axis]);
-    return slabs_job_run(s, &job, with_squares, false, error);
+    job.pass.is_walk = true;
+    int r = slabs_job_run(s, &job, with_squares, false, error);
+    return r == GAD_TOO_LARGE_FOR_POOL && s->is_split ? refuse_reads(s, error) : r;
 }
 
 int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
@@ -262,6 +280,8 @@ static int choose_reads(struct slabs *s, struct gad_error *error)
     describe_both(s, true, &job);
     int r = slabs_job_run(s, &job, true, true, error);
     s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
+    if (s->is_split)
+        snprintf(s->one_needs, sizeof(s->one_needs), "%.39s", error->expected);
     return s->is_split ? 0 : r;
 }
 

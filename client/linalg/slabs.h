@@ -35,6 +35,7 @@ struct slabs {
     struct gad_array *views[SLABS_MAX_NDIM]; /* of the other axes' factors, broadcast to C */
     struct gad_array *columns; /* j x k x .. x rank: C as it is; NULL: it is made of the factors */
     bool is_split;             /* two reads */
+    char one_needs[40];        /* of the pool, with one read */
     struct gad_array *descent[SLABS_N_DESCENT]; /* NULL: see slabs_use_descent() */
     char product[200], rows_text[260];
 };

@@ -39,7 +39,7 @@ static int take_options(struct tucker *t, const struct gad_operand *tensor,
         return bad("options", "its size is not that of a struct gad_tucker_options", error);
     memcpy(&t->options, options, sizeof(t->options));
     if (!(options->tolerance >= 0) || options->tolerance >= 1)
-        return bad("tolerance", "is not a number from 0 to below 1", error);
+        return refuse_number("tolerance", options->tolerance, "a number from 0 to below 1", error);
     if (t->options.n_reads == 0)
         t->options.n_reads = USUAL_READS;
     return 0;

@@ -159,7 +159,9 @@ static const char *advice(const struct planner *p)
             return "find one quantile at a time, or those of fewer slices at a time, or take a "
                    "larger pool";
         if (p->program->reductions[i].n_bins > 0)
-            counts = "count in fewer bins, or take a larger pool";
+            counts = p->program->reductions[i].op == OP_QR_R
+                         ? "take fewer columns, or a larger pool"
+                         : "count in fewer bins, or take a larger pool";
     }
     if (counts != NULL)
         return counts;

@@ -115,7 +115,7 @@ static int check_options(const struct gad_lstsq_options *options, struct gad_err
             error_found(error, "%g", options->ridges[i]);
             return GAD_BAD_ARGUMENT;
         }
-    return isnan(options->rcond) ? bad("rcond", "is not a number", error) : 0;
+    return isnan(options->rcond) ? refuse_number("rcond", options->rcond, "a number", error) : 0;
 }
 
 /* Solutions ------------------------------------------------------------------------------------ */

@@ -55,7 +55,7 @@ static int take_options(struct svd *s, const struct gad_svd_options *options,
         return bad("options", "its size is not that of a struct gad_svd_options", error);
     s->options = *options;
     if (!(options->tolerance >= 0) || isinf(options->tolerance))
-        return bad("tolerance", "is not a number from 0 on", error);
+        return refuse_number("tolerance", options->tolerance, "a number from 0 on", error);
     if (options->to && options->to_path)
         return bad("options", "has one destination, an array or a path", error);
     if (s->options.n_iterations == 0)

@@ -183,6 +183,9 @@ def _tucker(x: Any, ranks: "Sequence[int] | int | None", tolerance: float, seed:
     if len(wanted) != ndim:
         raise errors.BadRank(f"{len(wanted)} ranks for a tensor of {ndim} axes", argument="ranks",
                              expected=str(ndim), found=str(len(wanted)))
+    if not 3 <= ndim <= 8:
+        raise errors.BadShape(f"a tensor of {ndim} axes is not decomposed here", argument="tensor",
+                              expected="3 to 8 axes", found=str(ndim))
     session, outputs, args = _data(x)
     return session.tucker(outputs, args, engine, priority, label,
                           (wanted, tolerance, seed, reads,

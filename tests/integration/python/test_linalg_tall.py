@@ -198,6 +198,8 @@ def test_what_is_refused_says_why(la, gd):
         with pytest.raises(gd.BadArgument) as caught:
             call()
         assert "[217, 2]" in caught.value.found or "[0, 0]" in caught.value.found
+    with pytest.raises(gd.errors.TooLargeForPool, match="fewer columns"):
+        la.qr(np.zeros((1023, 1023)), "r")
     with pytest.raises(gd.BadArgument, match=r"\[0, 1100\] is nan"):
         la.pca(np.where(np.arange(1200) == 1100, np.nan, normal(2, 1200)))
     for error, call in (

@@ -1,6 +1,7 @@
 """CP and Tucker of tensors against textbooks in NumPy: planted factors, odd shapes and orders, what is
 read beside what was said, checkpoints, and what cannot be decomposed."""
 
+import re
 import string
 
 import numpy as np
@@ -144,8 +145,25 @@ def test_a_pool_with_room_for_half_reads_twice(gd):
     found = gd.tensor.cp(x, 24, seed=5, iterations=2, tolerance=-1)
     wanted, _ = textbook(x, first_factors(gd, shape, 24, 5), 2)
     assert np.isclose(found.relative_error, wanted[-1], rtol=1e-7)
-    with pytest.raises(gd.errors.TooLargeForPool):
+    with pytest.raises(gd.errors.TooLargeForPool, match="one read needs .* two need") as caught:
         gd.tensor.cp(x, 60)
+    one, two, there = (int(word) for word in re.findall(r"(\d+) bytes", str(caught.value))[:3])
+    assert one > two > there and caught.value.expected == f"{two} bytes"
+
+
+def test_factors_that_are_read_often_are_no_reads_of_the_data(gd):
+    x = np.zeros((16, 40, 40), "f4")
+    assert gd.tensor.plan_cp(x, 100, iterations=1)["iteration"]["reads"] == 1
+
+
+def test_tucker_of_nine_axes_and_numbers_that_are_none(gd):
+    with pytest.raises(gd.errors.BadShape) as caught:
+        gd.tensor.tucker(np.ones((2,) * 9), 1)
+    assert caught.value.expected == "3 to 8 axes"
+    for how in ({"ridge": -1.0}, {"tolerance": np.nan}):
+        with pytest.raises(gd.errors.BadArgument) as caught:
+            gd.tensor.cp(np.ones((3, 4, 5)), 1, **how)
+        assert caught.value.expected and caught.value.found == f"{next(iter(how.values())):g}"
 
 
 def hooi(x, ranks, sweeps=20):

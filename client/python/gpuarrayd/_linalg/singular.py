@@ -43,9 +43,11 @@ engine, priority, label
 Returns
 -------
 tuples with NumPy's names (of pca scikit-learn's)
-    In float64, or of small matrices NumPy's own. Rows of Vh and of components are such that their
-    largest element is positive. A result of pca has scikit-learn's attributes, without their
-    underscores: vars(PCA()).update({f"{n}_": v for n, v in result._asdict().items()}).
+    In float64, or of small matrices NumPy's own. U = a @ Vh.T / S, so a column of it is at right
+    angles to the others to 1e-16 times S[0] / S of that column. Rows of Vh and of components are
+    such that their largest element is positive. A result of pca has scikit-learn's attributes,
+    without their underscores:
+    vars(PCA()).update({f"{n}_": v for n, v in result._asdict().items()}).
 
 Raises
 ------

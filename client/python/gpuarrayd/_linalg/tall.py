@@ -17,7 +17,7 @@ x : Lazy or array_like
     A matrix, as a.
 rcond, rtol : float, optional
     Singular values up to this part of the largest are taken as zero. None: the precision of the
-    dtype times the longer side.
+    dtype times the longer side; of pinv of small matrices 1e-15, as NumPy's.
 alpha : float or sequence of floats
     For each the x with least |a @ x - b|**2 + alpha * |x|**2, from the same read.
 mode : {"reduced", "r"}
