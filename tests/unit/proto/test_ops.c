@@ -58,7 +58,7 @@ Test(ops, optional_arguments_are_written_as_in_python)
         check_keywords(keywords);
         n++;
     }
-    cr_assert(eq(u32, n, 52));
+    cr_assert(eq(u32, n, 53));
     cr_assert(eq(str, (char *)op_row_info(OP_ROW_ROUND)->keywords, (char *)"decimals=0"));
 }
 

@@ -43,7 +43,7 @@ OF_THE_WHOLE = ("sum", "prod", "mean", "var", "std", "min", "max", "amin", "amax
                 "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index", "quantile",
                 "percentile", "median", "nanquantile", "nanpercentile", "nanmedian", "cumsum",
                 "cumprod", "bincount", "histogram", "histogram_bin_edges", "searchsorted",
-                "digitize", "take", "matmul")
+                "digitize", "take", "matmul", "tensordot", "near", "qr_r")
 # Those whose value depends on a seed and a place: each block would have the same.
 RANDOM = ("uniform", "normal", "lognormal", "exponential", "integers", "bernoulli", "poisson",
           "choice", "permutation")
