@@ -235,12 +235,20 @@ static void start_next(struct planner *p)
         begin(p, list_entry(next, struct session, planner_link));
 }
 
+/* Functions that a text defines are read again by each call, and may call each other: its length
+ * says little then. */
+static size_t chars_of(const struct request_output *output)
+{
+    bool has_statements = memchr(output->expr, ';', output->n_expr_chars);
+    return has_statements ? REQUEST_MAX_EXPR_CHARS : output->n_expr_chars;
+}
+
 static bool is_costly(const struct broker *broker, const struct job_request *request)
 {
     size_t n_chars = 0;
     int ndim = 0;
     for (unsigned i = 0; i < request->n_outputs; i++) {
-        n_chars += request->outputs[i].n_expr_chars;
+        n_chars += chars_of(&request->outputs[i]);
         if (request->outputs[i].has_to && request->outputs[i].to.ndim > ndim)
             ndim = request->outputs[i].to.ndim;
     }

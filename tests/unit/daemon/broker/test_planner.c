@@ -38,10 +38,17 @@ static void ask(struct conn *c, uint32_t id, const char *method)
     send_what_was_packed(c);
 }
 
-/* A reduction along each axis of an array that has many. */
+/* Few characters, but each function reads the one before it twice. */
+static const char *const functions =
+    "A(x)=median(x)+median(x)+median(x)+median(x);B(x)=A(x)+A(x);C(x)=B(x)+B(x);D(x)=C(x)+C(x);"
+    "E(x)=D(x)+D(x);F(x)=E(x)+E(x);G(x)=F(x)+F(x);H(x)=G(x)+G(x);I(x)=H(x)+H(x);I(a)";
+static bool has_functions;
+
+/* A reduction along each axis of an array that has many; or functions. */
 static void pack_costly(msgpack_packer *p, const char *key)
 {
     char expr[2048] = "";
+    int n_axes = has_functions ? 1 : N_AXES;
     for (int axis = 0, n = 0; axis < N_AXES; axis++)
         n += snprintf(expr + n, sizeof(expr) - (size_t)n, "%svar(a,axis=%d,keepdims=True)",
                       axis ? "+" : "", axis);
@@ -51,15 +58,15 @@ static void pack_costly(msgpack_packer *p, const char *key)
     pack_str(p, "outputs");
     msgpack_pack_array(p, 1);
     msgpack_pack_map(p, 1);
-    pack_key_str(p, "expr", expr);
+    pack_key_str(p, "expr", has_functions ? functions : expr);
     pack_str(p, "args");
     msgpack_pack_map(p, 1);
     pack_str(p, "a");
     msgpack_pack_map(p, 2);
     pack_key_str(p, "dtype", "<f4");
     pack_str(p, "shape");
-    msgpack_pack_array(p, N_AXES);
-    for (int i = 0; i < N_AXES; i++)
+    msgpack_pack_array(p, (size_t)n_axes);
+    for (int i = 0; i < n_axes; i++)
         msgpack_pack_int(p, 2);
 }
 
@@ -98,7 +105,7 @@ Test(planner, answers_the_requests_of_a_connection_in_their_order)
 }
 
 /* Counted, not timed: each of them has one answer while another one's are under way. */
-Test(planner, serves_others_while_it_plans)
+static void serve_others(void)
 {
     struct conn *busy[8], *other = greet();
     unsigned n_before = 0;
@@ -120,6 +127,17 @@ Test(planner, serves_others_while_it_plans)
     cr_assert(lt(u32, n_before, 8 * 32), "all were planned before a ping was answered");
     conn_free(other);
     end_it();
+}
+
+Test(planner, serves_others_while_it_plans)
+{
+    serve_others();
+}
+
+Test(planner, serves_others_while_functions_are_read)
+{
+    has_functions = true;
+    serve_others();
 }
 
 Test(planner, drops_what_was_asked_by_those_who_go)
