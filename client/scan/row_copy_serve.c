@@ -219,7 +219,7 @@ static void give_up_rights(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     (void)setrlimit(RLIMIT_DATA, &(struct rlimit){DATA_BYTES, DATA_BYTES});
 #endif
-    int r = scan_confine();
+    int r = scan_confine(NULL);
     if (r)
         give_up("system calls", -r);
 }

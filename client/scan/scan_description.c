@@ -226,7 +226,7 @@ static int read_stored(int fd, const struct scan_entry *entry, struct scan_tools
         return CODEC_FAULT_LONG;
     if (entry->offset_bytes > (uint64_t)INT64_MAX - 2 * SCAN_MAX_STORED_BYTES)
         return -ENODATA;
-    int r = reserve(tools, n_bytes);
+    int r = reserve(tools, max_u64(n_bytes, PAGE_BYTES));
     if (r == 0)
         r = scan_read_pages(fd, tools->stored, n_bytes, first, n_needed);
     *ret = (const char *)tools->stored + before;

@@ -339,7 +339,7 @@ int main(int argc, char **argv)
     int r = set_up(&p, n_threads);
     if (r)
         _exit(failed("start", r));
-    r = scan_confine();
+    r = scan_confine(scan_server_no_path);
     if (r) /* it decodes for others: not without this */
         _exit(failed("system calls", r));
     if (scan_description_read(p.described, p.description_bytes, &p.description, &p.refusal) == 0)

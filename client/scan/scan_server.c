@@ -3,7 +3,8 @@
  * Nobody is told anything, and nothing is decoded for anybody, before all files were shown: by a
  * descriptor each that can be read from and is of the very file that the description says (device,
  * inode, size, times). The first one that is shown is kept. So who sees what is in them has opened
- * them, and who does not find them as the others did has a scan of its own.
+ * them, and who does not find them as the others did has a scan of its own. Whatever else is shown
+ * is closed by a thread that may wait for ever: a file system of somebody's is asked then.
  *
  *     thread:  claim a number --> stamp 2n + 1 --> decode into the slot --> stamp 2n + 2 --> tell
  *     main:    a reader's packet --> its place in the flow --> threads may go on
@@ -30,12 +31,21 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PACKETS_A_TURN 8u
 #define NO_TURN        UINT64_MAX
+#define MAX_CLOSING    1024u
+
+/* Descriptors that only their thread touches any more. */
+struct closing {
+    pthread_t thread;
+    bool is_there; /* the thread */
+    pthread_cond_t changed;
+    int fds[MAX_CLOSING];
+    unsigned n_fds;
+};
 
 struct scan_server {
     const struct scan_description *description;
@@ -56,6 +66,7 @@ struct scan_server {
     int sockets[SCAN_MAX_READERS];
     uint32_t n_shown[SCAN_MAX_READERS]; /* files */
     struct scan_numbers numbers;
+    struct closing closing;
 };
 
 static uint64_t now_ns(void)
@@ -144,6 +155,37 @@ static void decode(struct scan_server *server, struct scan_tools *tools, uint64_
     publish(server, slot, number, turn, status);
 }
 
+static void *close_all(void *argument)
+{
+    struct scan_server *server = argument;
+    struct closing *closing = &server->closing;
+    pthread_mutex_lock(&server->lock);
+    for (;;) {
+        while (closing->n_fds == 0 && !server->is_ending)
+            pthread_cond_wait(&closing->changed, &server->lock);
+        if (closing->n_fds == 0)
+            break;
+        int fd = closing->fds[--closing->n_fds];
+        pthread_mutex_unlock(&server->lock);
+        close(fd);
+        pthread_mutex_lock(&server->lock);
+    }
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+/* Where the thread waits for so many already, it stays open: then descriptors run out, and who
+ * shows files that are not here yet reads by itself. */
+static void close_later(struct scan_server *server, int fd)
+{
+    struct closing *closing = &server->closing;
+    pthread_mutex_lock(&server->lock);
+    if (closing->n_fds < MAX_CLOSING)
+        closing->fds[closing->n_fds++] = fd;
+    pthread_cond_signal(&closing->changed);
+    pthread_mutex_unlock(&server->lock);
+}
+
 struct start {
     struct scan_server *server;
     struct scan_tools *tools;
@@ -202,6 +244,7 @@ static void init_lock(struct scan_server *server)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&server->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&server->closing.changed, NULL);
 }
 
 int scan_server_new(const struct scan_head *head, const struct scan_description *description,
@@ -225,6 +268,9 @@ int scan_server_new(const struct scan_head *head, const struct scan_description 
     int r = server->threads && server->tools && server->files ? make_ring(server) : -ENOMEM;
     for (unsigned i = 0; i < n_threads && r == 0; i++)
         r = start_thread(server);
+    if (r == 0)
+        r = -pthread_create(&server->closing.thread, NULL, close_all, server);
+    server->closing.is_there = r == 0;
     if (r) {
         scan_server_free(server);
         return r;
@@ -240,7 +286,10 @@ struct scan_server *scan_server_free(struct scan_server *server)
     pthread_mutex_lock(&server->lock);
     server->is_ending = true;
     pthread_cond_broadcast(&server->changed);
+    pthread_cond_signal(&server->closing.changed);
     pthread_mutex_unlock(&server->lock);
+    if (server->closing.is_there)
+        pthread_join(server->closing.thread, NULL);
     for (unsigned i = 0; i < server->n_threads; i++) {
         pthread_join(server->threads[i], NULL);
         scan_tools_deinit(&server->tools[i]);
@@ -254,6 +303,7 @@ struct scan_server *scan_server_free(struct scan_server *server)
         munmap(server->ring, server->layout.size_bytes);
     close_fd(&server->ring_fd);
     pthread_cond_destroy(&server->changed);
+    pthread_cond_destroy(&server->closing.changed);
     pthread_mutex_destroy(&server->lock);
     free(server->threads);
     free(server->tools);
@@ -324,16 +374,28 @@ static int hear_packet(struct scan_server *server, unsigned place, const struct 
 
 /* Files ---------------------------------------------------------------------------------------- */
 
-/* fstat() and nothing else, which may come with a path. */
+const char scan_server_no_path[1] = "";
+
+static int64_t nanoseconds(const struct statx_timestamp *time)
+{
+    return (int64_t)((uint64_t)time->tv_sec * 1000000000 + time->tv_nsec);
+}
+
+/* Answered from what the kernel knows already: behind a descriptor may be a process of somebody's
+ * that never answers, and all who read here would wait. Who shows a file has just looked at it. */
 static int check_file(int fd, const struct scan_file *file)
 {
-    struct stat st;
-    struct scan_file found;
+    struct statx st;
     int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || syscall(SYS_fstat, fd, &st) < 0)
+    if (flags < 0 || statx(fd, scan_server_no_path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+                           STATX_BASIC_STATS, &st) < 0)
         return -errno;
-    scan_file_of(&st, &found);
-    return S_ISREG(st.st_mode) && !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY &&
+    const struct scan_file found = {.device = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor,
+                                    .inode = st.stx_ino,
+                                    .size_bytes = st.stx_size,
+                                    .modified_ns = nanoseconds(&st.stx_mtime),
+                                    .changed_ns = nanoseconds(&st.stx_ctime)};
+    return S_ISREG(st.stx_mode) && !(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY &&
                    scan_file_is_same(&found, file)
                ? 0
                : -EPROTO;
@@ -401,7 +463,8 @@ static int hear_show(struct scan_server *server, unsigned place)
                 ? take_files(server, place, &show, fds, n_fds)
                 : -EPROTO;
     for (unsigned i = 0; i < n_fds; i++)
-        close_fd(&fds[i]);
+        if (fds[i] >= 0)
+            close_later(server, fds[i]);
     if (r == 0 && server->n_shown[place] == server->n_files)
         r = let_in(server, place);
     return r;

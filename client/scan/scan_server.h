@@ -5,6 +5,9 @@
 
 struct scan_server;
 
+/* "", the only path that it has (scan_confine.h). */
+extern const char scan_server_no_path[1];
+
 struct scan_numbers {
     uint64_t n_decoded, n_failed; /* chunks, since it began */
     uint64_t n_taken;             /* by all readers together */
