@@ -44,6 +44,7 @@ def test_factors_of_a_file_and_back(daemon, t):
     for words, code, says in ((("cp", "t.npy", "-o", "f.npz"), 2, "--rank 10"),
                               (("cp", "t.npy", "--rank", "2"), 2, "-o f.npz"),
                               (("cp", "t.npy", "--rank", "2", "-o", "f.txt"), 1, "npz"),
+                              (("cp", "t.npy", "--rank", "2", "-o", "no/f.npz"), 1, "no: No such"),
                               (("cp", "t.npy", "--rank", "999", "-o", "f.npz"), 1, "bad-rank"),
                               (("tucker", "t.npy", "--ranks", "2,2", "-o", "f.npz"), 1, "bad-rank"),
                               (("reconstruct", "t.npy", "-o", "y.npy"), 1, "")):

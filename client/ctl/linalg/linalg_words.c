@@ -7,6 +7,8 @@
  * Before that, and of what has no iterations, it is the bar of the job that runs.
  */
 #include "client/ctl/linalg/linalg_words.h"
+#include "proto/error.h"
+#include "proto/util.h"
 
 #include <errno.h>
 #include <math.h>
@@ -137,12 +139,34 @@ void linalg_end_progress(struct linalg_words *words)
     words->has_drawn = false;
 }
 
+/* What can be known of it before the data is read, perhaps for hours. */
+static int check_destination(const char *path, struct gad_error *error)
+{
+    _cleanup_free_ char *folder = strdup(path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    size_t n = strlen(path);
+    if (!folder)
+        return error_from_errno(error, ENOMEM, path, path);
+    if (n < 4 || strcasecmp(path + n - 4, ".npz") != 0) {
+        error_set(error, GAD_BAD_ARGUMENT, path, "%s is not named as an npz archive", path);
+        error_expected(error, "FILE.npz");
+        error_found(error, "%.100s", path);
+        return GAD_BAD_ARGUMENT;
+    }
+    if (slash)
+        slash[slash == folder] = '\0';
+    const char *name = slash ? folder : ".";
+    return access(name, W_OK | X_OK) == 0 ? 0 : error_from_errno(error, errno, path, name);
+}
+
 int linalg_open(struct linalg_words *words, const char *verb, struct gad_client **ret_client,
                 struct gad_error *error)
 {
     struct ctl_job *job = &words->job;
     ctl_watch_signals();
-    int r = ctl_connect(ret_client, error);
+    int r = words->destination ? check_destination(words->destination, error) : 0;
+    if (r == 0)
+        r = ctl_connect(ret_client, error);
     if (r == 0)
         r = ctl_open_sources(job, *ret_client, error);
     if (r)
