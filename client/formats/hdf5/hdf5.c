@@ -25,6 +25,7 @@
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_filters.h"
+#include "client/formats/hdf5/hdf5_index.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/writing/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_provider.h"
@@ -154,6 +155,19 @@ static void look_at_chunks(struct source *source)
         read_fill_element(source);
 }
 
+static int check_index(const struct source *source, struct gad_error *error)
+{
+    char reason[HDF5_INDEX_REASON];
+    if (!source->has_grid || !hdf5_index_is_damaged(source->dataset, &source->grid, reason))
+        return 0;
+    error_set(error, GAD_BAD_FORMAT, source->name,
+              "%.120s:%.80s: its table of chunks is damaged: %s", source->spec->path,
+              source->spec->dataset, reason);
+    error_expected(error, "each chunk once, where the dataset has one");
+    error_found(error, "%s", reason);
+    return GAD_BAD_FORMAT;
+}
+
 /* Decides file, chunks or provider. */
 static int locate(struct source *source, struct gad_error *error)
 {
@@ -164,6 +178,9 @@ static int locate(struct source *source, struct gad_error *error)
     if (is_empty)
         return 0;
     look_at_chunks(source);
+    int r = check_index(source, error);
+    if (r)
+        return r;
     if (source->is_converted || !hdf5_is_in_file(source->dataset, &source->st))
         return 0;
     switch (H5Pget_layout(source->create_plist)) {

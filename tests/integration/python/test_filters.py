@@ -268,6 +268,31 @@ def test_a_damaged_index_is_no_fill_value(gd, tmp_path, libver, word):
         x.sum().compute()
 
 
+@pytest.mark.parametrize("change, word", [
+    (lambda key: key[8:16].__setitem__(slice(None), (35).to_bytes(8, "little")), "twice"),
+    (lambda key: key[8:16].__setitem__(slice(None), (4000).to_bytes(8, "little")), "beyond the dataset"),
+    (lambda key: key[0:4].__setitem__(slice(None), bytes(4)), "no bytes")])
+@pytest.mark.parametrize("filters", [{}, dict(compression="gzip")])
+def test_a_damaged_place_of_a_chunk_is_no_fill_value(gd, tmp_path, filters, change, word):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("d", data=np.ones((80, 20)), chunks=(10, 10), **filters)
+        at = file["d"].id.get_chunk_info_by_coord((40, 10)).byte_offset
+    if word == "no bytes" and not filters:
+        return  # they have the size of the dataset's chunks, whatever the table says
+    stored = bytearray(path.read_bytes())
+    begin = stored.rfind(b"TREE") + 24
+    size = 4 + 4 + 3 * 8 + 8  # bytes, mask, places, address
+    keys = [begin + i * size for i in range(16)]
+    key = next(k for k in keys if stored[k + 32:k + 40] == at.to_bytes(8, "little"))
+    change(memoryview(stored)[key:key + size])
+    path.write_bytes(stored)
+    with pytest.raises(gd.BadFormat, match=word) as caught:
+        gd.open(f"{path}:/d")
+    assert f"at byte {at}" in str(caught.value) and f"{path}:/d" in str(caught.value)
+    assert caught.value.expected and caught.value.found
+
+
 @pytest.mark.parametrize("libver, group, word", [
     ("earliest", "/", b"SNOD"), ("earliest", "/", b"HEAP"), ("v110", "/g", b"FRHP"),
     ("v110", "/g", b"OHDR")])
