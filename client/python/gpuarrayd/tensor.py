@@ -127,9 +127,9 @@ def _cp(x: Any, rank: int, nonnegative: bool, ridge: float, init: str, seed: int
     if init not in _INITS:
         raise errors.BadArgument(f"init={init!r} is none that there is", argument="init",
                                  expected="'random' or 'svd'", found=repr(init))
-    if iterations < 1:
+    if not 1 <= iterations < 1 << 31:
         raise errors.BadArgument(f"{iterations} iterations", argument="iterations",
-                                 expected="1 or more", found=str(iterations))
+                                 expected=f"1 to {(1 << 31) - 1}", found=str(iterations))
     options = (rank, nonnegative, ridge, _INITS[init], seed, iterations, tolerance or 1e-300,
                None if checkpoint is None else os.fsdecode(checkpoint))
     session, outputs, args = _data(x)
@@ -179,7 +179,8 @@ def _tucker(x: Any, ranks: "Sequence[int] | int | None", tolerance: float, seed:
             checkpoint: "str | os.PathLike[str] | None", callback: Callback | None,
             engine: str | None, priority: int, label: str | None, explains: bool) -> Any:
     ndim = np.ndim(x)
-    wanted = (ranks or 0,) * ndim if ranks is None or isinstance(ranks, int) else tuple(ranks)
+    wanted = (ranks or 0,) * ndim if ranks is None or isinstance(ranks, (int, np.integer)) \
+        else tuple(ranks)
     if len(wanted) != ndim:
         raise errors.BadRank(f"{len(wanted)} ranks for a tensor of {ndim} axes", argument="ranks",
                              expected=str(ndim), found=str(len(wanted)))

@@ -198,6 +198,9 @@ def test_what_is_refused_says_why(la, gd):
         with pytest.raises(gd.BadArgument) as caught:
             call()
         assert "[217, 2]" in caught.value.found or "[0, 0]" in caught.value.found
+    for how in ({"n_iter": -1}, {"n_oversamples": -1}):
+        with pytest.raises(gd.BadArgument, match=next(iter(how))):
+            la.svd(a, 2, **how)
     with pytest.raises(gd.errors.TooLargeForPool, match="fewer columns"):
         la.qr(np.zeros((1023, 1023)), "r")
     with pytest.raises(gd.BadArgument, match=r"\[0, 1100\] is nan"):

@@ -113,6 +113,10 @@ def decomposed(kind: str, operand: Operand | Data, run: Run = Run(), k: int | No
     """gad_svd() and its like, by their kind."""
     if k is not None and k < 1:
         raise errors.BadRank(f"{kind}: k is {k}", argument="k", expected="1 or more", found=str(k))
+    for name, given in (("n_iter", n_iter), ("n_oversamples", n_oversamples)):
+        if not 0 <= given < 1 << 31:
+            raise errors.BadArgument(f"{kind}: {name} is {given}", argument=name,
+                                     expected="0 or more", found=str(given))
     data = operand if isinstance(operand, Data) else data_of(operand)
     options = (k or 0, values_only, n_iter, n_oversamples or -1, seed, tol,
                None if checkpoint is None else os.path.abspath(os.fsdecode(checkpoint)))
