@@ -228,6 +228,12 @@ static int take_axes(const struct function *f, const struct gad_function_input *
         if (depth < 0 || depth > INT32_MAX)
             return error_set(error, GAD_BAD_ARGUMENT, name, "a halo of %" PRId64 " elements",
                              depth);
+        if (depth > 0 && axis < 0 && info->shape[i] == 0 && f->own.mode != GAD_PAD_CONSTANT) {
+            error_set(error, GAD_BAD_ARGUMENT, name,
+                      "axis %d has no elements, of which a halo could be", i);
+            error_expected(error, "no halo there, or zeros (GAD_PAD_CONSTANT)");
+            return GAD_BAD_ARGUMENT;
+        }
         input->axis_of[i] = axis;
         input->source.depth[i] = depth;
     }
@@ -358,6 +364,7 @@ static int make_function(struct gad_client *client, const struct gad_layout *lay
     if (r)
         return r;
     f->own.in_order = function->in_order;
+    f->own.mode = function->mode;
     f->dtype = layout->dtype;
     f->ndim = described.ndim;
     memcpy(f->shape, described.shape, sizeof(f->shape));

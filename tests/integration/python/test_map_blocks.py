@@ -175,6 +175,8 @@ def test_what_goes_wrong(gd):
             (lambda: gd.map_blocks(same, X, mode="mirror"), "is none of"),
             (lambda: gd.map_blocks(same, X, depth=(1, 2, 3)), "depth"),
             (lambda: gd.map_blocks(same, X, depth=-1), "depth"),
+            (lambda: gd.map_blocks(lambda b: b[:, 0], X[:, :0], dtype="f4", drop_axis=1,
+                                   depth=(0, 1), mode="wrap").compute(), "has no elements"),
             (lambda: gd.map_blocks(same, X, drop_axis=2), "drop_axis"),
             (lambda: gd.map_blocks(same, X, dtype="c8"), "complex64"),
             (lambda: gd.map_blocks(same, X, block=(3,)), "blocks of 1 axes")):
