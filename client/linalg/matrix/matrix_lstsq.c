@@ -133,8 +133,9 @@ static double least_value(const struct lstsq *l)
 static void solve(struct lstsq *l, int64_t column, int64_t ridge_number, double rest)
 {
     double *x = l->result.x.data + (ridge_number * l->n) * l->m + column;
-    bool has_ridge = l->options->n_ridges > 0;
-    double ridge = has_ridge ? l->options->ridges[ridge_number] : 0, squares = rest * rest;
+    double ridge = l->options->n_ridges > 0 ? l->options->ridges[ridge_number] : 0;
+    double squares = rest * rest;
+    bool has_ridge = ridge > 0; /* one of 0 holds nothing back that is noise */
     for (int64_t i = 0; i < l->n; i++) {
         bool counts = has_ridge ? l->s[i] * l->s[i] + ridge > 0 : i < l->result.rank;
         double kept = !counts ? 0 : has_ridge ? l->s[i] * l->s[i] / (l->s[i] * l->s[i] + ridge) : 1;

@@ -172,6 +172,8 @@ def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
                                               for r in (2, 30)], 1e-11)
     lacking = np.concatenate([a, a[:3] + a[3:6]])
     close(la.lstsq(lacking, normal(63, 1))[0], np.linalg.lstsq(lacking, normal(63, 1))[0], 1e-10)
+    for x in (lacking, lacking.T):  # a ridge of 0 is none
+        close(la.ridge(x, x[:, 5], [0.0])[0], np.linalg.lstsq(x, x[:, 5])[0], 1e-9)
     close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
     close(la.svd(normal(30, 50), 30, compute_uv=False), np.linalg.svd(normal(30, 50))[1])
 

@@ -114,7 +114,8 @@ def _of_few_rows(matrix: Lazy, right: Array, rcond: float, ridges: Sequence[floa
     found = decomposed("svd", matrix.T, run)
     s, u = dense(found["s"]), dense(found["vectors"]).T
     rank = int(np.count_nonzero(s > (max(rcond, 0.0) if rcond else _least(matrix)) * s[0]))
-    below = [s ** 2 + one for one in ridges] or [np.where(np.arange(len(s)) < rank, s ** 2, 0.0)]
+    below = [s ** 2 + one if one > 0 else np.where(np.arange(len(s)) < rank, s ** 2, 0.0)
+             for one in ridges or [0.0]]
     along = u.T @ right.reshape(len(s), -1)
     weights = [u @ (np.divide(1, one, out=np.zeros_like(s), where=one > 0)[:, None] * along)
                for one in below]
