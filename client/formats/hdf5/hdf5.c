@@ -26,6 +26,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_filters.h"
 #include "client/formats/hdf5/hdf5_index.h"
+#include "client/formats/hdf5/hdf5_lent.h"
 #include "client/formats/hdf5/hdf5_names.h"
 #include "client/formats/hdf5/writing/hdf5_output.h"
 #include "client/formats/hdf5/hdf5_provider.h"
@@ -201,6 +202,14 @@ static int locate(struct source *source, struct gad_error *error)
     }
 }
 
+/* Its elements, or those of the datasets that it is made of. */
+static bool is_read_by_library(const struct source *source)
+{
+    struct codec_pipeline pipeline;
+    return source->is_converted || H5Pget_layout(source->create_plist) == H5D_VIRTUAL ||
+           !hdf5_filters_pipeline(source->create_plist, &pipeline);
+}
+
 static int describe(struct source *source, struct gad_error *error)
 {
     source->dataset = H5Dopen2(source->file, source->spec->dataset, H5P_DEFAULT);
@@ -218,6 +227,8 @@ static int describe(struct source *source, struct gad_error *error)
     if (r == 0)
         r = hdf5_check_external(source->create_plist, source->spec->path, source->spec->dataset,
                                 source->name, error);
+    if (r == 0 && is_read_by_library(source))
+        hdf5_lend_codecs();
     if (r == 0)
         r = hdf5_filters_check(source->create_plist, source->spec->dataset, source->name, error);
     /* The shape's product is checked before the table is computed with it. */

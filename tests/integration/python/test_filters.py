@@ -4,6 +4,7 @@ is damaged or packed by nobody we know gets an error that says where."""
 import json
 import os
 import subprocess
+import sys
 
 import h5py
 import hdf5plugin
@@ -216,6 +217,48 @@ def test_chunks_may_be_left_without_a_filter(gd, tmp_path):
         h5py.Dataset(h5py.h5d.create(file.id, b"edges", h5py.h5t.NATIVE_UINT8, space, dcpl))[...] = noise
     for name in ("noise", "some", "edges"):
         np.testing.assert_array_equal((gd.open(f"{tmp_path}/a.h5:/{name}") + 0).compute(), noise)
+
+
+def test_what_hdf5_reads_itself_is_decoded_by_our_codecs(daemon, tmp_path):
+    """Sources of virtual datasets, and numbers of odd widths; and outputs are packed as before. In a
+    process of its own: packages that others have loaded may have brought plugins of HDF5."""
+    rng = np.random.default_rng(9)
+    packed = {"lzf": dict(compression="lzf"), "zstd": hdf5plugin.Zstd(), "lz4": hdf5plugin.LZ4(),
+              "blosc": hdf5plugin.Blosc(), "bitshuffle": hdf5plugin.Bitshuffle(cname="zstd"),
+              "plain bits": hdf5plugin.Bitshuffle(cname="none")}
+    a = rng.integers(0, 9, (len(packed), 90, 500)).astype("i4")
+    layout = h5py.VirtualLayout(a.shape, "i4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for i, (name, filters) in enumerate(packed.items()):
+            file.create_dataset(name, data=a[i], chunks=(90, 400), **filters)
+            layout[i] = h5py.VirtualSource(file[name])
+        file.create_dataset("zeros", data=np.zeros((1 << 20,), "u1"), chunks=(1 << 20,), **hdf5plugin.Zstd())
+        whole = h5py.VirtualLayout((1 << 20,), "u1")
+        whole[...] = h5py.VirtualSource(file["zeros"])
+        file.create_virtual_dataset("virtual zeros", whole)
+        file.create_virtual_dataset("v", layout)
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((30, 40))
+        dcpl.set_filter(h5py.h5z.FILTER_LZF)
+        d = h5py.h5d.create(file.id, b"odd", odd_type("i", 4, 17, 9, h5py.h5t.ORDER_LE),
+                            h5py.h5s.create_simple((90, 500)), dcpl)
+        d.write(h5py.h5s.ALL, h5py.h5s.ALL, a[0])
+    program = f"""if True:
+        import gpuarrayd as gd
+        gd.connect("{daemon.socket}")
+        x = gd.open("{tmp_path}/a.h5:/v")
+        gd.save("{tmp_path}/v.npy", x + 0)
+        assert gd.open("{tmp_path}/a.h5:/virtual zeros").sum() == 0
+        gd.save("{tmp_path}/b.h5:/lzf", x + 0, chunks=(1, 90, 500), compression="lzf")
+        gd.save("{tmp_path}/odd.npy", gd.open("{tmp_path}/a.h5:/odd") + 0)
+        """
+    environment = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), a)
+    np.testing.assert_array_equal(np.load(tmp_path / "odd.npy"), a[0])
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["lzf"].compression == "lzf"
+        np.testing.assert_array_equal(file["lzf"][...], a)
 
 
 def damage(path, dataset, place, change):
