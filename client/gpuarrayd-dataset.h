@@ -160,7 +160,8 @@ enum gad_status gad_loader_batch(struct gad_loader *loader, uint64_t k,
 
 /** Where the loader is, as JSON: behind the batches that gad_loader_next() has returned. The same
  * for all ranks, however many there are.
- * loader: not NULL.
+ * loader: not NULL. For the dataset's first state a few rows are read, once a window that is being
+ * filled is full.
  * ret_state: GAD_STATE_BYTES; a text that ends in NUL. */
 enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
                                  struct gad_error *error);
@@ -169,9 +170,11 @@ enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
  * loader: not NULL.
  * state: a text of gad_loader_state(), of a dataset with the same fingerprint in any format, with
  * this loader's batch size, shuffle and drop_last; the seed is then the state's.
- * GAD_BAD_ARGUMENT: it is another one's, or no state. GAD_DATASET_CHANGED: a part's files have the
- * paths that they had, and other sizes or times of writing. Files at other paths are taken for
- * another copy of the data, and so are all of them where the state has no "files" any more. */
+ * GAD_BAD_ARGUMENT: it is another one's, or no state; or of other data: a few rows of each part are
+ * compared, which follow from their number, as far as they can be read by little. Other differences
+ * are not seen. GAD_DATASET_CHANGED: a part's files have the paths that they had, and other sizes
+ * or times of writing. Files at other paths are another copy of the data where those rows are the
+ * same. Where the state has no "files" or no "rows" any more, these are not compared. */
 enum gad_status gad_loader_load_state(struct gad_loader *loader, const char *state,
                                       struct gad_error *error);
 

@@ -1,15 +1,16 @@
 /* Where a loader is, as text.
  *
- *     {"dataset":"<32 hexadecimal digits>","files":"<16 for each part>","shuffle":"exact",
- *      "drop_last":false,"batch_size":256,"seed":7,"epoch":3,"position":12800}
+ *     {"dataset":"<32 hexadecimal digits>","files":"<16 for each part>",
+ *      "rows":"<8 for each part>","shuffle":"exact","drop_last":false,"batch_size":256,"seed":7,
+ *      "epoch":3,"position":12800}
  *
  * The position counts rows of all ranks together, so that any number of ranks goes on there. What
  * is read is compared with what this loader would write: it is not trusted.
  *
  * Of the files of each part there are two sums, of their names and of their sizes and times. Where
  * the names are the same the rest has to be. Files of other names are another copy of the data, in
- * whatever format, and are believed to be that. Of more than N_SUMS parts some have a sum in
- * common.
+ * whatever format, where a few rows have the same sum (row_samples.c; zero: it is not known). Of
+ * more than N_SUMS parts some have a sum in common.
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/datasets/loader.h"
@@ -32,6 +33,7 @@ static void fingerprint_text(const struct gad_loader *loader, char ret_text[33])
 #define N_SUMS      8u
 #define SUM_DIGITS  8 /* of either */
 #define FILES_BYTES (N_SUMS * 2 * SUM_DIGITS + 1)
+#define ROWS_BYTES  (N_SUMS * SUM_DIGITS + 1)
 
 /* Part i is in sum i % N_SUMS. Returns how many there are. */
 static unsigned sums_text(const struct gad_dataset *dataset, char ret_text[FILES_BYTES])
@@ -46,23 +48,41 @@ static unsigned sums_text(const struct gad_dataset *dataset, char ret_text[FILES
     return n;
 }
 
+/* Likewise of rows. Parts with a sum in common have none where one of them has none. */
+static unsigned rows_text(struct gad_dataset *dataset, char ret_text[ROWS_BYTES])
+{
+    unsigned n = dataset->n_parts < N_SUMS ? dataset->n_parts : N_SUMS;
+    dataset_sample(dataset);
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t sum = dataset->parts[i].rows_sum;
+        for (unsigned j = i + N_SUMS; j < dataset->n_parts && sum != DATASET_NO_SUM; j += N_SUMS) {
+            uint32_t next = dataset->parts[j].rows_sum;
+            sum = next == DATASET_NO_SUM ? next : sum * 31 + next;
+        }
+        snprintf(ret_text + i * SUM_DIGITS, SUM_DIGITS + 1, "%08" PRIx32, sum);
+    }
+    return n;
+}
+
 enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
                                  struct gad_error *error)
 {
-    char dataset[33], files[FILES_BYTES];
+    char dataset[33], files[FILES_BYTES], rows[ROWS_BYTES];
     if (!loader || !ret_state)
         return error_set(error, GAD_BAD_ARGUMENT, loader ? "ret_state" : "loader", "is NULL");
     fingerprint_text(loader, dataset);
     sums_text(loader->dataset, files);
+    rows_text(loader->dataset, rows);
     pthread_mutex_lock(&loader->lock);
     uint64_t position =
         min_u64(loader->next * (uint64_t)loader->batch_size, (uint64_t)loader->n_rows);
     snprintf(ret_state, GAD_STATE_BYTES,
-             "{\"dataset\":\"%s\",\"files\":\"%s\",\"shuffle\":\"%s\",\"drop_last\":%s,\"batch_"
-             "size\":%" PRId64 ",\"seed\":%" PRIu64 ",\"epoch\":%" PRIu64 ",\"position\":%" PRIu64
-             "}",
-             dataset, files, shuffle_names[loader->shuffle], loader->drop_last ? "true" : "false",
-             loader->batch_size, loader->seed, loader->epoch, position);
+             "{\"dataset\":\"%s\",\"files\":\"%s\",\"rows\":\"%s\",\"shuffle\":\"%s\","
+             "\"drop_last\":%s,\"batch_size\":%" PRId64 ",\"seed\":%" PRIu64 ",\"epoch\":%" PRIu64
+             ",\"position\":%" PRIu64 "}",
+             dataset, files, rows, shuffle_names[loader->shuffle],
+             loader->drop_last ? "true" : "false", loader->batch_size, loader->seed, loader->epoch,
+             position);
     pthread_mutex_unlock(&loader->lock);
     return GAD_OK;
 }
@@ -124,6 +144,32 @@ static int check_files(const struct gad_loader *loader, json_object *state, stru
     return 0;
 }
 
+/* Other data in files of the same layout, elsewhere or in none. */
+static int check_rows(const struct gad_loader *loader, json_object *state, struct gad_error *error)
+{
+    static const char none[] = "00000000";
+    const struct gad_dataset *dataset = loader->dataset;
+    char rows[ROWS_BYTES];
+    const char *found = value_of(state, "rows");
+    unsigned n = rows_text(loader->dataset, rows);
+    for (unsigned i = 0; i < n && strlen(found) == strlen(rows); i++) {
+        const char *was = found + i * SUM_DIGITS, *now = rows + i * SUM_DIGITS;
+        if (strncmp(was, now, SUM_DIGITS) == 0 || strncmp(was, none, SUM_DIGITS) == 0 ||
+            strncmp(now, none, SUM_DIGITS) == 0)
+            continue;
+        int64_t first[DATASET_SAMPLES] = {0};
+        dataset_sampled_rows(dataset->n_rows, first);
+        error_set(error, GAD_BAD_ARGUMENT, "state",
+                  "the state is of other data: its '%s' has other rows, row %" PRId64
+                  " or others of a few that were compared",
+                  dataset->parts[i].name, first[0]);
+        error_expected(error, "rows with the sum %.8s", now);
+        error_found(error, "rows with the sum %.8s", was);
+        return GAD_BAD_ARGUMENT;
+    }
+    return 0;
+}
+
 static int load(struct gad_loader *loader, json_object *state, struct gad_error *error)
 {
     char dataset[33], size[32];
@@ -133,6 +179,8 @@ static int load(struct gad_loader *loader, json_object *state, struct gad_error 
     int r = check_files(loader, state, error); /* first: a file may have another shape now */
     if (r == 0)
         r = check_value(state, "dataset", dataset, error);
+    if (r == 0)
+        r = check_rows(loader, state, error);
     if (r == 0)
         r = check_value(state, "shuffle", shuffle_names[loader->shuffle], error);
     if (r == 0)

@@ -121,6 +121,13 @@ def test_a_state_is_of_the_files_as_they_were(gd, folder, monkeypatch, source):
         gd.DataLoader(gd.Dataset(y="y.npy"), 10).load_state_dict(gone)
     del state["files"]
     changed.load_state_dict(state)
+    np.save("z.npy", X + 1)
+    np.save("y.npy", X)
+    for other in ("z.npy", X + 1, gd.open("y.npy") + 1):
+        with pytest.raises(gd.errors.BadArgument, match="of other data: its 'y'"):
+            gd.DataLoader(gd.Dataset(x=spec, y=other), 10).load_state_dict(state)
+    del state["rows"]
+    gd.DataLoader(gd.Dataset(x="z.npy", y="z.npy"), 10).load_state_dict(state)
     assert len(str(gd.DataLoader(gd.Dataset(**{f"p{i}": X for i in range(64)}), 10).state_dict())) < 512
 
 

@@ -202,11 +202,12 @@ class DataLoader:
         ------
         BadArgument
             It is of other data, or of another batch_size, shuffle or drop_last. The seed is then
-            the state's.
+            the state's. Of data of the same names, dtypes and shapes a few rows are compared,
+            where they can be read by little: a difference elsewhere is not seen.
         DatasetChanged
             A file was written to since: one of the same path has another size or time. Files
-            elsewhere are another copy. Who knows that the data are the same takes "files" out of
-            the state.
+            elsewhere are another copy, if those rows are the same. Who knows that the data are the
+            same takes "files" out of the state, and "rows" to go on with others.
         """
         try:
             text = json.dumps(dict(state))
