@@ -109,16 +109,20 @@ void maker_stop(struct gad_loader *loader)
 
 /* Rows that are kept --------------------------------------------------------------------------- */
 
-static void note(struct gad_loader *loader, const struct gad_error *error)
+static void give_up_keeping(struct gad_loader *loader, struct loader_part *part,
+                            const struct gad_error *error)
 {
     pthread_mutex_lock(&loader->lock);
+    part->kept = KEPT_NOT;
+    if (loader->plan != PLAN_DIRECT)
+        loader->plan = PLAN_SCAN;
     snprintf(loader->note, sizeof(loader->note), "not kept: %.200s", error->message);
     pthread_mutex_unlock(&loader->lock);
 }
 
 void loader_prepare(struct gad_loader *loader)
 {
-    bool is_whole = true, is_cancelled = false;
+    bool is_cancelled = false;
     for (unsigned i = 0; i < loader->n_parts && !loader->is_prepared; i++) {
         struct loader_part *part = &loader->parts[i];
         struct gad_error error;
@@ -132,13 +136,8 @@ void loader_prepare(struct gad_loader *loader)
             continue;
         }
         is_cancelled |= r == GAD_CANCELLED;
-        is_whole = false;
         if (r != GAD_CANCELLED)
-            note(loader, &error);
+            give_up_keeping(loader, part, &error);
     }
-    if (is_cancelled)
-        return;
-    if (!is_whole && loader->plan != PLAN_DIRECT)
-        loader->plan = PLAN_SCAN;
-    loader->is_prepared = true;
+    loader->is_prepared = !is_cancelled;
 }

@@ -7,6 +7,8 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -568,6 +570,13 @@ Test(loader, tells_what_it_does)
     loader = make_loader(dataset, &options);
     cr_assert(eq(int, gad_loader_explain(loader, &text, &last_error), GAD_OK));
     cr_assert(strstr(text, "copy") && strstr(text, "copied"), "%s", text);
+    free(text);
+    signal(SIGXFSZ, SIG_IGN); /* the disk is full later on */
+    cr_assert(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, RLIM_INFINITY}) == 0);
+    gad_batch_release(next_ok(loader));
+    cr_assert(eq(int, gad_loader_explain(loader, &text, &last_error), GAD_OK));
+    cr_assert(strstr(text, "scan") && strstr(text, "not kept") && !strstr(text, ", copied"), "%s",
+              text);
     free(text);
     gad_loader_free(loader);
     gad_dataset_free(dataset);
