@@ -121,10 +121,11 @@ struct gad_loader_options {
  * options: not NULL; copied.
  * ret_loader: the caller's, ended by gad_loader_free().
  * GAD_BAD_ARGUMENT: an option is out of its range; memory_bytes are fewer than a batch has, or than
- * a plan that was asked for needs (with both numbers). Of a transform the statuses of gad_plan(),
- * about its part; GAD_BAD_SHAPE also: its first axis is not the rows', or it computes along them
- * and there are several ranks. Connection statuses where there are transforms. GAD_NO_SPACE: plan
- * "copy", and there is too little scratch space. GAD_NO_MEMORY. */
+ * a plan that was asked for needs, or more than the machine has for rows that would take them (with
+ * both numbers). Of a transform the statuses of gad_plan(), about its part; GAD_BAD_SHAPE also: its
+ * first axis is not the rows', or it computes along them and there are several ranks. Connection
+ * statuses where there are transforms. GAD_NO_SPACE: plan "copy", and there is too little scratch
+ * space. GAD_NO_MEMORY. */
 enum gad_status gad_loader_new(struct gad_dataset *dataset,
                                const struct gad_loader_options *options,
                                struct gad_loader **ret_loader, struct gad_error *error);

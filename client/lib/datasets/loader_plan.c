@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DEFAULT_MEMORY  (UINT64_C(256) << 20)
 #define DEFAULT_AHEAD   2u
@@ -223,6 +224,20 @@ static enum load_plan choose(struct gad_loader *loader, const struct gad_loader_
     return PLAN_SCAN;
 }
 
+/* Windows and rows that are kept are this process's memory, not of the daemon's pool. */
+static int check_machine(const struct gad_loader *loader, uint64_t needed, struct gad_error *error)
+{
+    uint64_t there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (needed <= there || (loader->plan != PLAN_SCAN && loader->plan != PLAN_RESIDENT))
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, "memory_bytes",
+              "rows would take %" PRIu64 " bytes of memory, of which this machine has %" PRIu64,
+              needed, there);
+    error_expected(error, "at most %" PRIu64 " bytes", there);
+    error_found(error, "%" PRIu64 " bytes", loader->memory_bytes);
+    return GAD_BAD_ARGUMENT;
+}
+
 static int use_plan(struct gad_loader *loader, const struct gad_loader_options *options, int plan,
                     struct gad_error *error)
 {
@@ -249,6 +264,9 @@ static int use_plan(struct gad_loader *loader, const struct gad_loader_options *
         loader->needs_copier |= loader->shuffle != ROW_SHUFFLE_NONE && !loader->parts[i].kept &&
                                 loader->parts[i].source->row_bytes < LONG_ROW_BYTES &&
                                 loader_may_copy(loader->parts[i].source);
+    r = check_machine(loader, min_u64(total, loader->memory_bytes), error);
+    if (r)
+        return r;
     if (loader->plan == PLAN_RESIDENT)
         keep_parts(loader, KEPT_IN_MEMORY);
     if (loader->plan == PLAN_COPY)

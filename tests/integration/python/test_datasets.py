@@ -266,8 +266,13 @@ def test_what_is_wrong_is_said_before_anything_is_read(gd, data, folder):
                   {"shuffle": "some"}, {"memory": "much"}, {"on_error": "pass"}, {"plan": "luck"}):
         refused(gd.errors.BadArgument, [*wrong][0].split("_")[0],
                 lambda wrong=wrong: gd.DataLoader(good, **{"batch_size": 4, **wrong}))
-    refused(gd.errors.BadArgument, "memory", lambda: gd.DataLoader(good, 900, memory="4K",
-                                                                   plan="scan"))
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    np.lib.format.open_memmap("huge.npy", "w+", "i8", (machine // 4,))  # of holes
+    for wrong, parts in (("4K", good), (0, good), ("0M", good), (3 * machine, gd.Dataset(x="huge.npy"))):
+        with pytest.raises(gd.errors.BadArgument) as error:
+            gd.DataLoader(parts, 900, memory=wrong, plan="scan", shuffle=True)
+        assert error.value.argument == "memory" and error.value.expected, wrong
+    os.unlink("huge.npy")
     for text, kind, says in (("x + q", gd.errors.UnknownName, "column 5"),
                              ("x @ x", gd.errors.BadShape, "column"),
                              ("sum(x)", gd.errors.BadShape, "first axis"),

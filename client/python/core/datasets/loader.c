@@ -83,6 +83,8 @@ static bool make(struct loader *loader, struct wanted *wanted)
         session->link.n_holders++;
     link_talked(&session->link);
     session_leave(session, section);
+    if (is_refused && strcmp(error.argument, "memory_bytes") == 0)
+        strcpy(error.argument, "memory"); /* as it is called here */
     if (is_refused)
         error_raise(session->state, &error);
     return !is_refused;

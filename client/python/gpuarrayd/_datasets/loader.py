@@ -62,7 +62,8 @@ class DataLoader:
     args : dict, optional
         Numbers and arrays that the texts name.
     memory : int or str
-        Bytes, for what is read ahead and for batches together: "256M".
+        Bytes, for what is read ahead and for batches together: "256M". They are this process's
+        own, not of the daemon's pool, and used as far as the data needs them.
     scratch : path, optional
         A folder in which the data may be decoded once.
     scratch_bytes : int or str

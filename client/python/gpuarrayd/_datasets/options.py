@@ -76,7 +76,7 @@ def read_options(batch_size: int, options: Options) -> Read:
     rank, world = _shard(given["shard"])
     return (count("batch_size", batch_size), _SHUFFLES[shuffle], count("seed", given["seed"]),
             bool(given["drop_last"]), rank, world, count("prefetch", given["prefetch"], 2**32),
-            _bytes("memory", given["memory"]), None if scratch is None else os.fspath(scratch),
+            _bytes("memory", given["memory"], 1), None if scratch is None else os.fspath(scratch),
             _bytes("scratch_bytes", given["scratch_bytes"]), given["plan"],
             given["on_error"] == "skip", given["engine"])
 
@@ -102,7 +102,14 @@ def _shard(value: Any) -> tuple[int, int]:
     return rank, world
 
 
-def _bytes(name: str, value: int | str) -> int:
+def _bytes(name: str, value: int | str, least: int = 0) -> int:
+    number = _number_of_bytes(name, value)
+    if number < least:
+        raise _refusal(name, value, f"{least} or more bytes, as 2**28 or '256M'")
+    return number
+
+
+def _number_of_bytes(name: str, value: int | str) -> int:
     if not isinstance(value, str):
         return count(name, value)
     text = value.strip().upper().removesuffix("IB").removesuffix("B")
