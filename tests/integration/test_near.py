@@ -103,26 +103,6 @@ def test_files_and_memory_in_any_pool(folder):
         daemon.stop()
 
 
-def test_lazies_in_shared_memory_and_of_the_process(gd):
-    rng = np.random.default_rng(3)
-    u = rng.integers(-999, 1000, (300, 900)).astype("f4")
-    shared = gd.empty(u.shape, "f4")
-    shared[...] = u
-    for mode in MODES:
-        for x in (gd.lazy(shared), gd.lazy(u)):
-            lap = sum((gd.near(x, *step, mode=mode) for step in STEPS[1:]),
-                      gd.near(x, *STEPS[0], mode=mode))
-            np.testing.assert_array_equal(np.asarray(x + np.float32(0.25) * (lap - 4 * x)),
-                                          stencil(u, mode))
-    x = gd.lazy(u)
-    twice = gd.near(gd.near(x, 0, 1) - x.max(axis=0), 0, -1)  # the inner one is computed first
-    np.testing.assert_array_equal(twice[1:3, :5], padded(
-        padded(u, (0, 1), "edge") - u.max(axis=0), (0, -1), "edge")[1:3, :5])
-    for wrong, error in (((1,), gd.errors.BadArity), ((1, 0, "roll"), gd.errors.BadArgument)):
-        with pytest.raises(error):
-            gd.near(x, *wrong[:2], mode=(*wrong, "edge")[2] if len(wrong) > 2 else "edge")
-
-
 def test_what_near_refuses(daemon, w, folder):
     """In place, and streams; what the compiler refuses is in its unit test."""
     size = 4 * 5 * 8

@@ -255,7 +255,7 @@ def btrfs(folder):
                        capture_output=True)
         yield place / "sub"
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(place)], check=True)  # a daemon may be closing files
 
 
 @needs_root

@@ -115,4 +115,4 @@ def test_who_was_not_read_from_is_read_from_when_others_have_read(start):
         time.sleep(0.5)
         assert "behind" not in {j["label"] for j in looks.call("job.list")}
         deaf.close()
-        until(lambda: "behind" in {j["label"] for j in looks.call("job.list")}, seconds=5)
+        until(lambda: "behind" in {j["label"] for j in looks.call("job.list")})
