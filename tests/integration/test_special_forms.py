@@ -361,8 +361,8 @@ REFUSALS = """
     frexp(a) + 1                    | bad-expression | write frexp(x)[0] or frexp(x)[1]
     modf(a)[2]                      | bad-expression | write modf(x)[0] or modf(x)[1]
     frexp(a)[i]                     | bad-expression | write frexp(x)[0] or frexp(x)[1]
-    a[0]                            | bad-expression | indexing is not supported
-    sqrt(a)[0]                      | bad-expression | indexing is not supported
+    a[0]                            | bad-expression | only an argument takes an index
+    sqrt(a)[0]                      | bad-expression | only an argument takes an index
     [a, i]                          | bad-expression | lists are only for select, q, axis, size and range
     None + a                        | bad-expression | None is no value
     select([a > 1], [a, i])         | bad-arity      | 1 condition and 2 choices; there must be

@@ -228,10 +228,12 @@ static int bench(const struct batches_options *o, struct gad_loader *loader,
         json_object_object_add(object, "batches", json_object_new_uint64(n_batches));
         json_object_object_add(object, "rows", json_object_new_uint64(n_rows));
         json_object_object_add(object, "seconds", json_object_new_double(seconds));
+        json_object_object_add(object, "daemon", json_object_new_boolean(o->transforms.n > 0));
         ctl_put_json(object);
     } else if (r == 0) {
-        printf("%" PRIu64 " batches, %" PRIu64 " rows in %.3f s: %.0f rows/s\n", n_batches, n_rows,
-               seconds, (double)n_rows / (seconds > 0 ? seconds : 1e-9));
+        printf("%" PRIu64 " batches, %" PRIu64 " rows in %.3f s: %.0f rows/s%s\n", n_batches,
+               n_rows, seconds, (double)n_rows / (seconds > 0 ? seconds : 1e-9),
+               o->transforms.n > 0 ? "" : ", without the daemon");
     }
     return r;
 }

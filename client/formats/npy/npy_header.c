@@ -88,7 +88,10 @@ static const char *describe_descr(const char *text, size_t n_chars)
     switch (n_chars ? *text : '\0') {
     case 'O': return "Python objects (pickles), which only Python can read";
     case 'c': return "complex numbers";
-    case 'f': return "floats of an unusual size";
+    case 'f':
+        return n_chars == 2 && text[1] == '2'
+                   ? "floats of 16 bits: convert it once, as by np.load(f).astype('f4')"
+                   : "floats of an unusual size";
     case 'U':
     case 'S':
     case 'a': return "text";

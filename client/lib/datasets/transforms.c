@@ -331,6 +331,22 @@ static int unpack(struct text *text, const struct job *job, struct gad_error *er
     return r ? r : text->unpacked ? 0 : -ENOMEM;
 }
 
+/* A text is given the parts that it names alone; another name may be meant for any. */
+static void expect_names(const struct transforms *t, struct gad_error *error)
+{
+    static const char kind[] = "an argument: ";
+    char names[sizeof(error->expected)];
+    size_t n_chars = 0;
+    if (!error || error->status != GAD_UNKNOWN_NAME ||
+        strncmp(error->expected, kind, strlen(kind)) != 0)
+        return;
+    for (unsigned i = 0; i < t->n_parts + t->n_args && n_chars < sizeof(names); i++)
+        n_chars +=
+            (size_t)snprintf(names + n_chars, sizeof(names) - n_chars, "%s%s", i > 0 ? ", " : "",
+                             i < t->n_parts ? t->names[i] : t->args[i - t->n_parts].name);
+    error_expected(error, "%s%s", kind, names);
+}
+
 static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bool is_whole,
                      struct gad_error *error)
 {
@@ -340,6 +356,8 @@ static int plan_text(struct transforms *t, struct text *text, int64_t n_rows, bo
     int r = job_init(&job, t, text, &batch);
     if (r == 0)
         r = (int)gad_plan(t->client, &job.options, &plan, error);
+    if (r)
+        expect_names(t, error);
     if (r == 0)
         r = check_plan(t, text, plan, n_rows, error);
     if (r == 0 && is_whole) {

@@ -108,8 +108,10 @@ int parser_unexpected(struct parser *p, const char *wanted)
         r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
                           strcmp(wanted, "an operand") == 0
                               ? "lists are only for select, q, axis, size and range"
-                              : "indexing is not supported: select where the array is named, "
-                                "as in NAME=FILE[0]");
+                              : "only an argument takes an index, which is an argument too: "
+                                "a[i], a[mask]; make what is computed an argument of its "
+                                "own, and select all else before, as in NAME=FILE[:, 0], or by "
+                                "take and its axis");
     else
         r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'",
                           wanted, parser_shown_chars(t), parser_text(p, t));

@@ -252,6 +252,11 @@ def test_what_is_wrong_is_said_before_anything_is_read(gd, data, folder):
     refused(gd.errors.BadShape, "y has 999", lambda: gd.Dataset(x="x.npy", y="y999.npy"))
     refused(gd.errors.NotFound, "none*.npy", lambda: gd.Dataset(x="none*.npy"))
     refused(gd.errors.BadDtype, "i2.npy", lambda: gd.Dataset(x="i*.npy"))
+    refused(gd.errors.BadDtype, "img has dtype float16", lambda: gd.Dataset(img=X.astype("f2")))
+    np.save("f2.npy", X.astype("f2"))
+    refused(gd.errors.BadDtype, "astype('f4')", lambda: gd.Dataset(img="f2.npy"))
+    refused(gd.errors.UnknownName, "an argument: x, y, k", lambda: gd.DataLoader(
+        good, 4, transform={"x": "q - 1"}, args={"k": 1}))
     refused(gd.errors.BadShape, "x has no axis", lambda: gd.Dataset(x=3.0))
     refused(gd.Unsupported, "from_generator", lambda: gd.Dataset(x=lambda: iter([])))
     refused(gd.errors.BadArgument, "at least one", lambda: gd.Dataset())

@@ -18,6 +18,7 @@ from .. import errors
 from .._lazy.array import Lazy, lazy, open
 from .._lazy.graph import Source
 from .._lazy.generated import GeneratorSource
+from .._lazy.operands import source_of
 from .._lazy.results import save
 from .._lazy.unbounded import unbounded
 
@@ -39,7 +40,8 @@ def part_of(name: str, value: Any) -> Lazy:
     if isinstance(value, (list, tuple)) and not value:
         raise errors.NotFound(f"{name} is an empty list: no file is there", argument=name,
                               expected="at least one file", found="an empty list")
-    made = open(value) if is_paths or isinstance(value, (str, os.PathLike)) else lazy(value)
+    made = open(value) if is_paths or isinstance(value, (str, os.PathLike)) \
+        else value if isinstance(value, Lazy) else Lazy._of(source_of(value, name))
     if unbounded(made._node):
         raise errors.Unsupported(f"{name} is of unknown length: gd.save() it, and use the file",
                                  argument=name, expected="a first axis that is known",

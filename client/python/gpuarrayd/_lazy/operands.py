@@ -80,7 +80,7 @@ def pair(op: str, *operands: object) -> tuple[Call, Call]:
     return Call(op, parts, result=0), Call(op, parts, result=1)
 
 
-def source_of(value: object) -> ArraySource:
+def source_of(value: object, name: str = "x") -> ArraySource:
     """Of an array of this process. A number is one, too, of no dimensions and with its dtype."""
     if isinstance(value, (*_PLAIN, np.generic)):
         value = np.asarray(value)
@@ -88,8 +88,8 @@ def source_of(value: object) -> ArraySource:
         raise errors.Unsupported("a list of lazies is no array; gd.compute(x, y) computes several",
                                  argument="x", expected="an array or a number",
                                  found="a list of lazies")
-    found = check(value, "x")
+    found = check(value, name)
     if is_dataset(found):
         from .._arguments import hdf5 as _h5py
-        _h5py.check(found, "x")
+        _h5py.check(found, name)
     return ArraySource(found)

@@ -19,6 +19,11 @@ static void expect_same(const char *expr, const char *other)
     fixture_free(g);
 }
 
+#define NO_INDEX                                                                                   \
+    "only an argument takes an index, which is an argument too: a[i], "                            \
+    "a[mask]; make what is computed an argument of its own, and select all else "                  \
+    "before, as in NAME=FILE[:, 0], or by take and its axis"
+
 Test(expr_calls, take_optional_arguments_by_position_and_by_name)
 {
     expect_same("round(f4, 2)", "round(f4, decimals=2)");
@@ -187,12 +192,8 @@ Test(expr_calls, name_one_of_two_results)
                           "modf(x)[1]"},
         {"modf(f4)[0", "bad-expression: column 11: modf gives two arrays, write modf(x)[0] or "
                        "modf(x)[1]"},
-        {"modf(f4)[0][0]", "bad-expression: column 12: unexpected '['; indexing is not supported: "
-                           "select where the array is "
-                           "named, as in NAME=FILE[0]"},
-        {"sqrt(f4)[0]", "bad-expression: column 9: unexpected '['; indexing is not supported: "
-                        "select where the array is "
-                        "named, as in NAME=FILE[0]"},
+        {"modf(f4)[0][0]", "bad-expression: column 12: unexpected '['; " NO_INDEX},
+        {"sqrt(f4)[0]", "bad-expression: column 9: unexpected '['; " NO_INDEX},
         {"divmod(f4)[0]", "bad-arity: column 1: divmod takes 2 arguments, 1 given"},
         {"frexp exponent(f4)", "bad-expression: column 1: 'frexp' is a function, write "
                                "frexp(...)"},
@@ -215,9 +216,7 @@ Test(expr_calls, refuse_lists_that_do_not_fit)
                           "a > 9], [-a, 9])"},
         {"select([b], f4)", "bad-expression: column 13: select takes two lists, as in select([a < "
                             "0, a > 9], [-a, 9])"},
-        {"select([b] [f4])",
-         "bad-expression: column 12: unexpected '['; indexing is not supported: select "
-         "where the array is named, as in NAME=FILE[0]"},
+        {"select([b] [f4])", "bad-expression: column 12: unexpected '['; " NO_INDEX},
         {"select([b], [f4] 3)", "bad-expression: column 18: ')' expected, not '3'"},
         {"select([b], [f4]", "bad-expression: column 7: this parenthesis is not closed"},
         {"select([b, i1", "bad-expression: column 8: this bracket is not closed"},

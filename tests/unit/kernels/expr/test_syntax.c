@@ -22,6 +22,11 @@ static double value_of(const char *expr)
     }
 }
 
+#define NO_INDEX                                                                                   \
+    "only an argument takes an index, which is an argument too: a[i], "                            \
+    "a[mask]; make what is computed an argument of its own, and select all else "                  \
+    "before, as in NAME=FILE[:, 0], or by take and its axis"
+
 Test(expr_syntax, gives_operators_the_precedence_of_python)
 {
     static const struct {
@@ -173,8 +178,7 @@ Test(expr_syntax, says_where_and_what_is_wrong)
          "bad-expression: column 4: 'if' is not supported, write where(cond, a, b)"},
         {"f4 && f8", "bad-expression: column 4: '&&' is not an operator; write &"},
         {"!b", "bad-expression: column 1: unexpected '!'; write ~x for not"},
-        {"f4[0]", "bad-expression: column 3: unexpected '['; indexing is not supported: select "
-                  "where the array is named, as in NAME=FILE[0]"},
+        {"f4[0]", "bad-expression: column 3: unexpected '['; " NO_INDEX},
         {"f4.mean()", "bad-expression: column 4: there are no methods, write mean(f4)"},
         {"average(f4)", "unknown-name: column 1: unknown name 'average', did you mean 'mean'?"},
         {"ln(f4)", "unknown-name: column 1: unknown name 'ln', did you mean 'log'?"},
