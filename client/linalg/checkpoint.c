@@ -9,10 +9,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #define MAX_ARRAYS 16
-#define OF_DIGEST  2 /* numbers of 32 bits */
+#define OF_DIGEST  4 /* numbers of 32 bits: of all, and of the data alone */
 #define FNV_BASIS  UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME  UINT64_C(0x100000001b3)
 
@@ -66,6 +67,7 @@ void checkpoint_init(struct checkpoint *c, const char *path, const struct gad_op
         else
             digest(c, &arg->int_value, sizeof(arg->int_value));
     }
+    c->data_digest = c->digest;
 }
 
 void checkpoint_mark(struct checkpoint *c, double setting)
@@ -73,12 +75,14 @@ void checkpoint_mark(struct checkpoint *c, double setting)
     digest(c, &setting, sizeof(setting));
 }
 
-/* dtype, digest, shape. */
+/* dtype, digests, shape. */
 static struct gad_dense of_what(const struct checkpoint *c, double *ret_numbers)
 {
     ret_numbers[0] = c->dtype;
     ret_numbers[1] = (double)(c->digest >> 32);
     ret_numbers[2] = (double)(c->digest & UINT32_MAX);
+    ret_numbers[3] = (double)(c->data_digest >> 32);
+    ret_numbers[4] = (double)(c->data_digest & UINT32_MAX);
     for (int i = 0; i < c->ndim; i++)
         ret_numbers[1 + OF_DIGEST + i] = (double)c->shape[i];
     return (struct gad_dense){
@@ -111,6 +115,41 @@ static int of_another(const struct checkpoint *c, const char *expected, const ch
     error_expected(error, "%s", expected);
     error_found(error, "%s", found);
     return GAD_BAD_CHECKPOINT;
+}
+
+int checkpoint_refuse(const struct checkpoint *c, const char *expected, double found,
+                      struct gad_error *error)
+{
+    error_set(error, GAD_BAD_CHECKPOINT, c->path, "%s is no checkpoint that can be gone on from",
+              c->path);
+    error_expected(error, "%s", expected);
+    error_found(error, "%g", found);
+    return GAD_BAD_CHECKPOINT;
+}
+
+/* Before anything is read for it: whether it can be written. */
+static int check_place(const char *path, struct gad_error *error)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t n = strlen(base);
+    if (n < 5 || strcasecmp(base + n - 4, ".npz") != 0) {
+        error_set(error, GAD_BAD_ARGUMENT, "checkpoint", "%s: a checkpoint is an .npz archive",
+                  path);
+        error_expected(error, "FILE.npz");
+        error_found(error, "%.100s", base);
+        return GAD_BAD_ARGUMENT;
+    }
+    _cleanup_free_ char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    if (!folder)
+        return -ENOMEM;
+    if (access(folder, W_OK | X_OK) == 0)
+        return 0;
+    int number = errno;
+    error_set(error, error_from_errno(NULL, number, path, path), "checkpoint", "%s: its folder: %s",
+              path, strerror(number));
+    error_expected(error, "a folder that can be written");
+    error_found(error, "%.100s: %s", folder, strerror(number));
+    return error_from_errno(NULL, number, path, path);
 }
 
 static int load(const struct checkpoint *c, const char *name, struct gad_dense *ret_dense,
@@ -149,9 +188,12 @@ static int check_of(const struct checkpoint *c, const struct gad_dense *found,
     shape_text(numbers, c->ndim, wanted_text, sizeof(wanted_text));
     int ndim = (int)min_i64(found->shape[0] - 1 - OF_DIGEST, ARRAY_MAX_NDIM);
     shape_text(found->data, ndim, found_text, sizeof(found_text));
-    return strcmp(wanted_text, found_text) == 0
-               ? of_another(c, "this file, as it is, and these settings", "others", error)
-               : of_another(c, wanted_text, found_text, error);
+    if (strcmp(wanted_text, found_text) != 0)
+        return of_another(c, wanted_text, found_text, error);
+    return memcmp(found->data + 3, numbers + 3, sizeof(double) * 2) == 0
+               ? of_another(c, "these settings", "other ones, of the same data", error)
+               : of_another(c, "this data, as it is",
+                            "another file or expression, or the file before it was changed", error);
 }
 
 static int read_member(const struct checkpoint *c, struct gad_dense *into, struct gad_error *error)
@@ -179,9 +221,10 @@ int checkpoint_read(struct checkpoint *c, unsigned n, struct gad_dense *arrays, 
     struct gad_dense of;
     double state[CHECKPOINT_STATE] = {0};
     *ret_is_there = false;
-    if (!c->path || access(c->path, F_OK) != 0)
-        return 0;
-    int r = load(c, "_of", &of, error);
+    int r = c->path ? check_place(c->path, error) : 0;
+    if (r || !c->path || access(c->path, F_OK) != 0)
+        return r;
+    r = load(c, "_of", &of, error);
     if (r)
         return r == GAD_NOT_FOUND ? of_another(c, "a checkpoint", "an archive", error) : r;
     r = check_of(c, &of, error);

@@ -18,7 +18,7 @@ struct checkpoint {
     enum gad_dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
-    uint64_t digest;
+    uint64_t digest, data_digest;
     unsigned n_state;
     double state[CHECKPOINT_STATE];
 };
@@ -37,3 +37,6 @@ int checkpoint_write(const struct checkpoint *c, unsigned n, const struct gad_de
  * were written. bad-checkpoint: it is of other data or settings. */
 int checkpoint_read(struct checkpoint *c, unsigned n, struct gad_dense *arrays, bool *ret_is_there,
                     struct gad_error *error) GAD_MUST_CHECK;
+/* bad-checkpoint: what is in it cannot be. */
+int checkpoint_refuse(const struct checkpoint *c, const char *expected, double found,
+                      struct gad_error *error) GAD_MUST_CHECK;

@@ -167,9 +167,10 @@ static int find_ridge(const struct lapack *lapack, int64_t n, const double *g, d
             return 0;
         *ret_added = added;
     }
-    return error_set(error, GAD_BAD_ARGUMENT, "ridge",
-                     "a normal matrix is singular with any ridge: "
-                     "it has NaN or infinite elements");
+    error_set(error, GAD_BAD_ARGUMENT, "ridge", "a normal matrix is singular with any ridge");
+    error_expected(error, "finite elements, and squares of them within float64");
+    error_found(error, "%.3g as the largest of its diagonal", largest);
+    return GAD_BAD_ARGUMENT;
 }
 
 int dense_solve_rows(int64_t n, const double *g, double ridge, int64_t n_rows, double *rows,

@@ -15,7 +15,10 @@
 #include "client/gpuarrayd-linalg.h"
 #include "client/array.h"
 
-#define PASSES_MATRICES 32
+#include <float.h>
+
+#define PASSES_MATRICES      32
+#define PASSES_LEAST_SQUARES (DBL_MIN / DBL_EPSILON) /* of a sum with all its digits */
 
 struct passes {
     struct gad_client *client;
@@ -81,9 +84,11 @@ struct pass_finite {
  * of squares are beyond float64. */
 int passes_refuse_not_finite(struct passes *p, const char *argument,
                              struct gad_error *error) GAD_MUST_CHECK;
-/* Once squares came out as zeros: bad-argument, where elements are not. */
-int passes_refuse_lost_squares(struct passes *p, const char *argument,
-                               struct gad_error *error) GAD_MUST_CHECK;
+/* Where a sum of squares is not finite, or so small that they lost digits: bad-argument, unless
+ * elements are zero; with mean_axis 0 or 1, of differences from the mean along it, unless those
+ * are. -1: of the elements. */
+int passes_check_squares(struct passes *p, const char *argument, int mean_axis, double squares,
+                         struct gad_error *error) GAD_MUST_CHECK;
 /* The same as the first of what is not the data. 0: all its elements are finite. */
 int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
                            struct gad_error *error) GAD_MUST_CHECK;

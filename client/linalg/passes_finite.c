@@ -5,6 +5,8 @@
 #include "client/linalg/passes.h"
 #include "proto/util.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,25 +81,38 @@ int passes_refuse_not_finite(struct passes *p, const char *argument, struct gad_
     int r = passes_find_not_finite(p, &what, error);
     if (r)
         return r;
-    return error_set(
-        error, GAD_BAD_ARGUMENT, argument,
-        "%s: the sum of its elements' squares is beyond float64: divide it by a number", argument);
+    error_set(error, GAD_BAD_ARGUMENT, argument,
+              "%s: the sum of its elements' squares is beyond float64: divide it by a number",
+              argument);
+    error_expected(error, "a sum of squares up to %.2g", DBL_MAX);
+    error_found(error, "an infinite one of finite elements");
+    return GAD_BAD_ARGUMENT;
 }
 
-int passes_refuse_lost_squares(struct passes *p, const char *argument, struct gad_error *error)
+int passes_check_squares(struct passes *p, const char *argument, int mean_axis, double squares,
+                         struct gad_error *error)
 {
     struct gad_array *found;
+    if (p->only_plans || (squares >= PASSES_LEAST_SQUARES && isfinite(squares)))
+        return 0;
+    if (!isfinite(squares))
+        return passes_refuse_not_finite(p, argument, error);
     int r = passes_new_matrix(p, 0, NULL, &found, error);
     if (r)
         return r;
-    const struct gad_output output = {.expr = "float64(any(_x != 0))", .to = found};
+    static const char *const differs[] = {"float64(any(max(_x, axis=0) != min(_x, axis=0)))",
+                                          "float64(any(max(_x, axis=1) != min(_x, axis=1)))"};
+    const struct gad_output output = {
+        .expr = mean_axis < 0 ? "float64(any(_x != 0))" : differs[mean_axis], .to = found};
     const struct pass pass = {.n_outputs = 1, .outputs = &output};
     r = passes_run(p, &pass, error);
     if (r || *(const double *)gad_array_data(found) == 0)
         return r;
     error_set(error, GAD_BAD_ARGUMENT, argument,
-              "%s: its elements' squares are below float64: multiply it by a number", argument);
-    error_expected(error, "zeros, or elements whose squares are not zero");
-    error_found(error, "a sum of squares of 0");
+              "%s: squares of its elements%s are below float64: multiply it by a number", argument,
+              mean_axis < 0 ? "" : " less their mean");
+    error_expected(error, "%s, or a sum of squares from %.2g on",
+                   mean_axis < 0 ? "zeros" : "the same elements", PASSES_LEAST_SQUARES);
+    error_found(error, "one of %.3g", squares);
     return GAD_BAD_ARGUMENT;
 }

@@ -325,8 +325,5 @@ int slabs_use_columns(struct slabs *s, struct gad_error *error)
 int slabs_check_finite(struct slabs *s, struct gad_error *error)
 {
     double squares = *(const double *)gad_array_data(s->squares);
-    if (s->p->only_plans || (isfinite(squares) && squares > 0))
-        return 0;
-    return squares == 0 ? passes_refuse_lost_squares(s->p, "tensor", error)
-                        : passes_refuse_not_finite(s->p, "tensor", error);
+    return passes_check_squares(s->p, "tensor", -1, squares, error);
 }

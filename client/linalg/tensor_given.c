@@ -171,9 +171,14 @@ enum gad_status gad_mttkrp(struct gad_client *client, const struct gad_operand *
 {
     struct gad_dense dense = {.ndim = 0};
     struct given g;
-    if (!ret_dense || (factors && factors->is_tucker))
-        return (enum gad_status)bad(ret_dense ? "factors" : "ret_dense",
-                                    ret_dense ? "they are not of CP" : "is NULL", error);
+    if (!ret_dense)
+        return (enum gad_status)bad("ret_dense", "is NULL", error);
+    if (factors && factors->is_tucker) {
+        error_set(error, GAD_BAD_ARGUMENT, "factors", "factors: they are not of CP");
+        error_expected(error, "weights, and a factor for each axis");
+        error_found(error, "a core of %d axes", factors->core.ndim);
+        return GAD_BAD_ARGUMENT;
+    }
     int r = given_init(&g, client, tensor, factors, run, error);
     if (r == 0 && (mode < -g.passes.ndim || mode >= g.passes.ndim)) {
         r = error_set(error, GAD_BAD_SHAPE, "mode", "the tensor has no axis %d", mode);

@@ -120,13 +120,21 @@ static int check_finite(const struct gad_dense *dense, const char *argument,
 
 int factors_check(const struct gad_factors *factors, struct gad_error *error)
 {
-    if (factors->ndim < 1 || factors->ndim > GAD_MAX_FACTORS)
-        return error_set(error, GAD_BAD_SHAPE, "factors", "%d factors are no decomposition",
-                         factors->ndim);
-    if (factors->core.ndim != (factors->is_tucker ? factors->ndim : 1))
-        return error_set(error, GAD_BAD_SHAPE, "core", "%s of %d axes for %d factors",
-                         factors->is_tucker ? "a core" : "weights", factors->core.ndim,
-                         factors->ndim);
+    int wanted = factors->is_tucker ? factors->ndim : 1;
+    if (factors->ndim < 1 || factors->ndim > GAD_MAX_FACTORS) {
+        error_set(error, GAD_BAD_SHAPE, "factors", "%d factors are no decomposition",
+                  factors->ndim);
+        error_expected(error, "1 to %d factors", GAD_MAX_FACTORS);
+        error_found(error, "%d", factors->ndim);
+        return GAD_BAD_SHAPE;
+    }
+    if (factors->core.ndim != wanted) {
+        error_set(error, GAD_BAD_SHAPE, "core", "%s of %d axes for %d factors",
+                  factors->is_tucker ? "a core" : "weights", factors->core.ndim, factors->ndim);
+        error_expected(error, "%d axes", wanted);
+        error_found(error, "%d", factors->core.ndim);
+        return GAD_BAD_SHAPE;
+    }
     for (int i = 0; i < factors->ndim; i++) {
         const struct gad_dense *factor = &factors->factors[i];
         int64_t rank = factors->core.shape[factors->is_tucker ? i : 0];

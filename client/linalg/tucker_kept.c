@@ -127,8 +127,7 @@ int tucker_load(struct tucker *t, int64_t *ret_columns, double *ret_change, bool
         return r;
     for (int i = 0; i < t->passes.ndim; i++) {
         if (!(ranks[i] >= 1 && ranks[i] <= (double)t->passes.shape[i]))
-            return error_set(error, GAD_BAD_CHECKPOINT, t->checkpoint.path, "%s: a rank is %g",
-                             t->checkpoint.path, ranks[i]);
+            return checkpoint_refuse(&t->checkpoint, "ranks of the tensor", ranks[i], error);
         t->ranks[i] = (int64_t)ranks[i];
     }
     t->n_wide = (int64_t)state[STATE_WIDE];
@@ -139,8 +138,8 @@ int tucker_load(struct tucker *t, int64_t *ret_columns, double *ret_change, bool
     *ret_columns = (int64_t)state[STATE_COLUMNS];
     if (t->n_wide < 1 || t->n_wide > SLABS_MAX_RANK || *ret_columns < 1 ||
         *ret_columns > SLABS_MAX_RANK)
-        return error_set(error, GAD_BAD_CHECKPOINT, t->checkpoint.path, "%s: its sizes are none",
-                         t->checkpoint.path);
+        return checkpoint_refuse(&t->checkpoint, "sizes of a sketch",
+                                 (double)max_i64(t->n_wide, *ret_columns), error);
     r = allocate(t, error);
     unsigned n = list(t, arrays);
     return r ? r : checkpoint_read(&t->checkpoint, n, arrays, ret_is_there, error);

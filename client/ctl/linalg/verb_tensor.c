@@ -130,6 +130,8 @@ static error_t parse_tucker(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (o->n_ranks == 0 && o->tucker.tolerance == 0)
             return ctl_usage_error(state, "how small? --ranks 10,10,10 or --tolerance 1e-3");
+        if (o->n_ranks > 0 && o->tucker.tolerance != 0)
+            return ctl_usage_error(state, "--ranks or --tolerance, not both");
         return linalg_check(&o->words, state);
     default: return linalg_parse(key, arg, &o->words, state);
     }
@@ -231,8 +233,11 @@ static int check_ranks(const struct tensor_options *o, struct gad_error *error)
     const struct gad_array_info *info = gad_array_info(o->words.operand.array);
     if (o->words.of || o->n_ranks == 0 || !info || info->ndim == o->n_ranks)
         return 0;
-    return error_set(error, GAD_BAD_RANK, "ranks", "%d ranks for a tensor of %d axes", o->n_ranks,
-                     info->ndim);
+    error_set(error, GAD_BAD_RANK, "ranks", "%d ranks for a tensor of %d axes", o->n_ranks,
+              info->ndim);
+    error_expected(error, "%d", info->ndim);
+    error_found(error, "%d", o->n_ranks);
+    return GAD_BAD_RANK;
 }
 
 static int run_verb(int argc, char **argv, const char *verb, const struct argp *argp)

@@ -67,9 +67,11 @@ struct directions {
     int64_t n_oversamples;
     uint64_t seed;
     double tolerance;
+    bool is_of_squares; /* values are squares of the data's */
     struct checkpoint *checkpoint;
     /* What comes out. vectors: k x n. */
     double *values, *vectors;
+    double off; /* an estimate of what part a value is too small by, at most */
     unsigned n_done;
     bool is_converged, is_stopped;
     struct gad_reads planned; /* of one iteration, where passes only plan */

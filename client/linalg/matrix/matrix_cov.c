@@ -287,7 +287,10 @@ static int make_products(struct passes *p, const struct gad_operand *x, struct g
     if (!is_too_large)
         memcpy(products->data, gad_array_data(s.products), sizeof(double) * (size_t)(n * n));
     memcpy(mean->data, gad_array_data(s.centre), sizeof(double) * (size_t)n);
-    return 0;
+    double squares = 0;
+    for (int64_t i = 0; i < n; i++)
+        squares += products->data[i * n + i];
+    return passes_check_squares(p, "x", 0, squares, error);
 }
 
 enum gad_status gad_cov(struct gad_client *client, const struct gad_operand *x,

@@ -237,8 +237,7 @@ static int load(struct loop *l, bool *ret_is_there, struct gad_error *error)
     l->width = (int64_t)c->state[STATE_WIDTH];
     if (l->d->n_done > l->d->n_iterations || l->n_rows > l->most_width * l->d->n_iterations ||
         l->width > l->most_width)
-        return error_set(error, GAD_BAD_CHECKPOINT, c->path,
-                         "%s has more iterations than were asked for", c->path);
+        return checkpoint_refuse(c, "no more iterations than are asked for", l->d->n_done, error);
     list(l, arrays);
     return checkpoint_read(c, 3, arrays, ret_is_there, error);
 }
@@ -275,7 +274,8 @@ static int iterate(struct loop *l, struct gad_error *error)
     if (r)
         return r;
     double largest = fabs(d->values[0]), change = largest > 0 ? rest / largest : 0;
-    r = largest > 0 ? 0 : passes_refuse_lost_squares(d->p, d->argument, error);
+    if (d->is_of_squares || largest == 0)
+        r = passes_check_squares(d->p, d->argument, d->centre ? 0 : -1, largest, error);
     if (r)
         return r;
     d->n_done++;

@@ -201,6 +201,8 @@ static int find_of_few(struct svd *s, struct gad_error *error)
     r = dense_svd(n, n, factor, u, values, vt, error);
     for (int64_t i = 0; i < n; i++)
         s->result.squares += values[i] * values[i];
+    if (r == 0 && s->kind == PCA)
+        r = passes_check_squares(&s->passes, "x", s->is_turned, s->result.squares, error);
     s->result.is_converged = true;
     return r ? r : take_first(s, n, values, vt, error);
 }
@@ -225,9 +227,9 @@ static int read_spread(struct svd *s, struct gad_error *error)
     const double *variances = gad_array_data(variance);
     for (int64_t i = 0; i < s->n_columns; i++)
         s->result.squares += variances[i] * (double)s->n_rows;
-    if (!isfinite(s->result.squares))
-        return passes_refuse_not_finite(p, "x", error);
-    r = dense_init(&s->result.mean, "mean", 1, &s->n_columns, error);
+    r = passes_check_squares(p, "x", 0, s->result.squares, error);
+    if (r == 0)
+        r = dense_init(&s->result.mean, "mean", 1, &s->n_columns, error);
     if (r == 0)
         memcpy(s->result.mean.data, gad_array_data(s->centre),
                sizeof(double) * (size_t)s->n_columns);
@@ -281,6 +283,7 @@ static int find_by_directions(struct svd *s, struct gad_error *error)
         .n_oversamples = s->options.n_oversamples,
         .seed = s->options.seed,
         .tolerance = s->options.tolerance,
+        .is_of_squares = s->kind != EIGH,
         .checkpoint = &checkpoint,
     };
     mark_settings(s, &checkpoint);

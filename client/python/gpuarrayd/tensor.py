@@ -130,6 +130,7 @@ def _cp(x: Any, rank: int, nonnegative: bool, ridge: float, init: str, seed: int
     if not 1 <= iterations < 1 << 31:
         raise errors.BadArgument(f"{iterations} iterations", argument="iterations",
                                  expected=f"1 to {(1 << 31) - 1}", found=str(iterations))
+    _check_ranks("rank", (rank,))
     options = (rank, nonnegative, ridge, _INITS[init], seed, iterations, tolerance or 1e-300,
                None if checkpoint is None else os.fsdecode(checkpoint))
     session, outputs, args = _data(x)
@@ -184,6 +185,7 @@ def _tucker(x: Any, ranks: "Sequence[int] | int | None", tolerance: float, seed:
     if len(wanted) != ndim:
         raise errors.BadRank(f"{len(wanted)} ranks for a tensor of {ndim} axes", argument="ranks",
                              expected=str(ndim), found=str(len(wanted)))
+    _check_ranks("ranks", wanted)
     if not 3 <= ndim <= 8:
         raise errors.BadShape(f"a tensor of {ndim} axes is not decomposed here", argument="tensor",
                               expected="3 to 8 axes", found=str(ndim))
@@ -253,9 +255,22 @@ def _data(x: Any) -> Any:
     return data.session, data.outputs(), data.sources
 
 
+def _check_ranks(argument: str, ranks: Sequence[int]) -> None:
+    for one in ranks:
+        if not -(1 << 63) <= one < 1 << 63:
+            raise errors.BadRank(f"{argument}: {one} is none", argument=argument,
+                                 expected="1 to the other axes' elements", found=str(one))
+
+
 def _given(decomposition: Any) -> tuple[Any, ...]:
     """(is Tucker, core, factors ...) as float64 in C order."""
     core, factors = decomposition
+    if not 1 <= len(factors) <= 8:
+        raise errors.BadShape(f"{len(factors)} factors are no decomposition", argument="factors",
+                              expected="1 to 8 factors", found=str(len(factors)))
+    if core is None and np.ndim(factors[0]) != 2:
+        raise errors.BadShape("factor 0 is no matrix", argument="factors", expected="two axes",
+                              found=str(np.ndim(factors[0])))
     if core is None:
         core = np.ones(np.shape(factors[0])[-1])
     made = [np.ascontiguousarray(one, "f8") for one in (core, *factors)]

@@ -74,7 +74,8 @@ def test_factors_make_the_matrix(la, gd, folder):
     assert np.load(f"{folder}/u.npy").shape == u.shape == (500, 3)
     close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
     for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
-        close(la.matrix_norm(a, ord=order), np.linalg.matrix_norm(a, ord=order))
+        for x in (a, a.astype("f4")):
+            close(la.matrix_norm(x, ord=order), np.linalg.matrix_norm(x.astype("f8"), ord=order))
     close(la.matrix_norm(a, ord=2, keepdims=True), np.linalg.matrix_norm(a, ord=2, keepdims=True))
 
 
@@ -138,8 +139,12 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     with pytest.raises(gd.BadCheckpoint):
         la.svd(a, 6, checkpoint=folder / "c.npz")
     for scale, word in ((1e200, "beyond"), (1e-200, "below")):
-        with pytest.raises(gd.BadArgument, match=word):
-            la.svd(a * scale, 2, n_iter=1)
+        for call in (lambda: la.svd(a * scale, 2, n_iter=1), lambda: la.pca(a * scale, 2),
+                     lambda: la.pca(a[:, :9] * scale), lambda: la.pca(a[:9] * scale), lambda: gd.cov(a[:, :9].T * scale)):
+            with pytest.raises(gd.BadArgument, match=word) as caught:
+                call()
+            assert caught.value.expected and caught.value.found
+    assert not gd.cov(np.full((5, 900), 0.1)).any() and not la.pca(np.full((1100, 1030), 7.0), 2, n_iter=1).singular_values.any()
     assert not la.svd(a * 0, 2, n_iter=1, compute_uv=False).any()
 
 
@@ -212,6 +217,7 @@ def test_what_is_refused_says_why(la, gd):
             (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),
             (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])),
             (gd.Unsupported, lambda: gd.cov(a.T, fweights=np.ones(300))),
+            (gd.BadArgument, lambda: la.matrix_norm(a, ord=3)),
             (gd.SingularMatrix, lambda: la.qr(a[:, [0, 1, 1]])),
             (gd.BadArgument, lambda: la.ridge(a, a[:, 0], -1))):
         with pytest.raises(error) as caught:

@@ -276,16 +276,26 @@ def test_what_cannot_be_decomposed_says_why(gd):
         for call in (lambda: gd.tensor.cp(bad, 2), lambda: gd.tensor.tucker(bad, 2)):
             with pytest.raises(gd.errors.BadArgument, match=rf"\[3, 17, 2\] is {word}"):
                 call()
-    for scale, word in ((1e200, "beyond"), (1e-200, "below")):
+    for scale, word in ((1e200, "beyond"), (1e-200, "below"), (1e-160, "below")):
         for call in (lambda: gd.tensor.cp(x * scale, 2), lambda: gd.tensor.tucker(x * scale, 2)):
             with pytest.raises(gd.errors.BadArgument, match=word):
                 call()
     with pytest.raises(gd.errors.BadRank) as caught:
         gd.tensor.cp(x, 31)
     assert caught.value.expected == "1 to 30"
-    for ranks in (7, (2, 2), (0, 2, 2)):
+    for ranks in (7, (2, 2), (0, 2, 2), 2**70, (2, 2**70, 2)):
         with pytest.raises(gd.errors.BadRank):
             gd.tensor.tucker(x, ranks)
+    core = (np.ones((2, 2)), [np.ones((n, 2)) for n in x.shape])
+    for error, call in ((gd.errors.BadRank, lambda: gd.tensor.cp(x, 2**70)),
+                        (gd.errors.BadShape, lambda: gd.tensor.reconstruct((None, []))),
+                        (gd.errors.BadShape, lambda: gd.tensor.reconstruct(core)),
+                        (gd.errors.BadArgument, lambda: gd.tensor.mttkrp(x, core, 0)),
+                        (gd.errors.BadArgument, lambda: gd.tensor.cp(x, 2, checkpoint="c.bin")),
+                        (gd.errors.NotFound, lambda: gd.tensor.cp(x, 2, checkpoint="/no/such/c.npz"))):
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.value.expected and caught.value.found
     for wrong in (x[0], np.zeros((3, 0, 2)), np.zeros((1,) * 9)):
         with pytest.raises(gd.errors.BadShape):
             gd.tensor.cp(wrong, 1)

@@ -204,7 +204,12 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro",
     if is_small(x):
         return np.linalg.norm(in_memory(x, run), ord, (-2, -1), keepdims)
     if ord not in (2, -2, "nuc"):
-        return norm(x, ord, axis=(-2, -1), keepdims=keepdims).compute(**run._asdict())[()]
+        if ord not in ("fro", 1, -1, np.inf, -np.inf, None):
+            raise errors.BadArgument(f"matrix_norm: ord={ord!r}", argument="ord",
+                                     expected="'fro', 'nuc', 1, -1, 2, -2, inf or -inf",
+                                     found=repr(ord))
+        wide = lazy(x).astype("f8")
+        return norm(wide, ord, axis=(-2, -1), keepdims=keepdims).compute(**run._asdict())[()]
     s = svdvals(x, engine=engine, priority=priority, label=label)
     value = s.sum() if ord == "nuc" else s[0] if ord == 2 else s[-1]
     return value.reshape(1, 1) if keepdims else value

@@ -84,7 +84,7 @@ Test(checkpoint, that_of_another_shape_or_setting_is_refused)
     const int64_t other[] = {5, 3};
     write_one(7, 1);
     cr_assert(eq(int, read_one(8, shape, &c, elements, &is_there, &error), GAD_BAD_CHECKPOINT));
-    cr_assert(eq(str, error.found, "others"));
+    cr_assert(eq(str, error.found, "other ones, of the same data"));
     cr_assert(eq(int, read_one(7, other, &c, elements, &is_there, &error), GAD_BAD_CHECKPOINT));
     cr_assert(eq(str, error.expected, "float32 (5, 3)"));
     cr_assert(eq(str, error.found, "float32 (4, 3)"));
