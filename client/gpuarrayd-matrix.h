@@ -130,7 +130,8 @@ void gad_lstsq_result_deinit(struct gad_lstsq_result *result);
 
 /** The x with least |a @ x - b|, in one read; of several the shortest one.
  * client: not NULL.
- * a: rows x n, of at most GAD_SVD_MOST columns.
+ * a: rows x n, of at most GAD_SVD_MOST columns; or an array of at most so many rows, which is read
+ * twice, and has s for its rows.
  * b: an array of rows, or rows x m; or an expression of shape (rows, 1). Arguments with the names
  * of those of `a` are the same arrays.
  * options: not NULL.

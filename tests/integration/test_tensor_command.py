@@ -56,7 +56,7 @@ def test_factors_of_a_file_and_back(daemon, t):
 def test_matrices(daemon, folder):
     rng = np.random.default_rng(4)
     a, wide, b = rng.normal(size=(700, 12)) + 3, rng.normal(size=(20, 1100)), rng.normal(size=(700, 3))
-    for name, array in (("a", a), ("wide", wide), ("b", b), ("y", b[:, 0]), ("nan", np.where(a > 5, np.nan, a))):
+    for name, array in (("a", a), ("wide", wide), ("b", b), ("y", b[:, 0]), ("few", b[:20]), ("nan", np.where(a > 5, np.nan, a))):
         np.save(folder / f"{name}.npy", array)
 
     def said(*words):
@@ -83,9 +83,17 @@ def test_matrices(daemon, folder):
     for x, residual, ridge in zip(f["x"], f["residuals"], (0.5, 30), strict=True):
         assert np.allclose(x[:, 0], np.linalg.solve(a.T @ a + ridge * np.eye(12), a.T @ b[:, 0]))
         assert np.allclose(residual, np.sum((a @ x - b[:, :1]) ** 2))
+    found, f = said("lstsq", "wide.npy", "--right", "few.npy")
+    assert found["rank"] == 20 and found["reads"] == 2 and np.allclose(f["x"], np.linalg.lstsq(wide, b[:20])[0])
+    assert np.allclose(f["s"], np.linalg.svd(wide)[1]) and np.allclose(f["residuals"], 0)
+    _, f = said("lstsq", "wide.npy", "--right", "few.npy", "--ridge", "0.5,30")
+    for x, residual, ridge in zip(f["x"], f["residuals"], (0.5, 30), strict=True):
+        assert np.allclose(x, wide.T @ np.linalg.solve(wide @ wide.T + ridge * np.eye(20), b[:20]))
+        assert np.allclose(residual, np.sum((wide @ x - b[:20]) ** 2, axis=0))
     for words, code, says in ((("svd", "a.npy"), 2, "-o f.npz"), (("svd", "a.npy", "-k", "13", "-o", "f.npz"), 1, "bad-rank"),
                               (("lstsq", "a.npy", "-o", "f.npz"), 2, "--right b.npy"),
                               (("lstsq", "a.npy", "--right", "wide.npy", "-o", "f.npz"), 1, "bad-shape"),
+                              (("lstsq", "wide.npy", "--right", "a.npy", "-o", "f.npz"), 1, "bad-shape"),
                               (("lstsq", "a.npy", "--right", "y.npy", "--ridge", "-1", "-o", "f.npz"), 1, "ridge 0 is -1"),
                               (("pca", "nan.npy", "-o", "f.npz"), 1, "is nan"),
                               (("lstsq", "b.npy", "--right", "nan.npy", "-o", "f.npz"), 1, "b: element [")):

@@ -187,8 +187,9 @@ static const struct argp lstsq_argp = {
     parse_lstsq,
     "SOURCE",
     "Finds the x with least |A x - b|, of a matrix A of any number of rows.\v"
-    "A has at most 1023 columns, and is read once, for all ridges and up to 15 columns of b. FILE "
-    "gets x, residuals (sums of squares) and s, A's singular values.\n"
+    "A has at most 1023 columns, and is read once, for all ridges and up to 15 columns of b; or at "
+    "most 1023 rows, and is read twice. FILE gets x, residuals (sums of squares) and s, A's "
+    "singular values.\n"
     "\nExamples:\n"
     "  gpuarrayctl lstsq samples.npy --right y.npy -o f.npz\n"
     "  gpuarrayctl lstsq samples.npy --right y.npy --ridge 0.1,1,10 -o f.npz" CTL_EXIT_CODES,

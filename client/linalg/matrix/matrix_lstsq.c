@@ -4,7 +4,9 @@
  *     [  R_a  |  c  ]  n        R_a = P diag(s) Q.T,  along = P.T c,  x = Q (along / s)
  *     [   0   | rest]  1        |a x - b|^2 = rest^2 + what is left of along
  *
- * One read has an R for each of several columns of b.
+ * One read has an R for each of several columns of b. Of an array with few rows and many columns R
+ * is of it turned, a.T = Q R, so that a = P diag(s) V.T with R.T = P diag(s) W.T; the shortest x is
+ * a.T @ z with z = P (along / s^2), and a second read.
  */
 #include "client/clock.h"
 #include "client/gpuarrayd-matrix.h"
@@ -31,7 +33,9 @@ struct lstsq {
     char *b_parts;
     struct gad_argument b_args[PASSES_MATRICES];
     unsigned n_b_args;
-    int64_t n, m; /* columns of a and of b */
+    struct gad_operand turned; /* its array is a reference */
+    bool is_wide;
+    int64_t n_rows, n, m; /* rows of a; its columns, of a wide one rows; columns of b */
     bool is_vector;
     double *s, *vt, *along; /* n, n x n, n */
     struct gad_lstsq_result result;
@@ -48,8 +52,8 @@ static int refuse_shape(const struct lstsq *l, int ndim, const int64_t *shape,
                         struct gad_error *error)
 {
     error_set(error, GAD_BAD_SHAPE, "b", "b does not fit a, which has %lld rows",
-              (long long)l->passes.shape[0]);
-    error_expected(error, "(%lld, m)", (long long)l->passes.shape[0]);
+              (long long)l->n_rows);
+    error_expected(error, "(%lld, m)", (long long)l->n_rows);
     error_found(error, "%d axes, the first of %lld", ndim, ndim > 0 ? (long long)shape[0] : 1);
     return GAD_BAD_SHAPE;
 }
@@ -78,7 +82,7 @@ static int take_expression(struct lstsq *l, struct gad_client *client, struct ga
     const char *last = strrchr(l->b->expr, ';');
     struct passes b;
     int r = passes_init(&b, client, l->b, &l->options->run, true, error);
-    if (r == 0 && (b.ndim != 2 || b.shape[0] != l->passes.shape[0] || b.shape[1] != 1))
+    if (r == 0 && (b.ndim != 2 || b.shape[0] != l->n_rows || b.shape[1] != 1))
         r = refuse_shape(l, b.ndim, b.shape, error);
     passes_deinit(&b);
     l->m = 1;
@@ -95,7 +99,7 @@ static int take_b(struct lstsq *l, struct gad_client *client, struct gad_error *
     if (l->b->expr)
         return take_expression(l, client, error);
     const struct gad_array_info *info = gad_array_info(l->b->array);
-    if (info->ndim < 1 || info->ndim > 2 || info->shape[0] != l->passes.shape[0])
+    if (info->ndim < 1 || info->ndim > 2 || info->shape[0] != l->n_rows)
         return refuse_shape(l, info->ndim, info->shape, error);
     l->is_vector = info->ndim == 1;
     l->m = l->is_vector ? 1 : info->shape[1];
@@ -188,7 +192,7 @@ static int refuse(struct lstsq *l, struct gad_error *error)
 {
     const char *expr = l->b->expr ? l->b->expr : "_b";
     const struct gad_argument alone = {.name = "_b", .array = l->b->array};
-    const int64_t shape[] = {l->passes.shape[0], l->m};
+    const int64_t shape[] = {l->n_rows, l->m};
     const struct pass_finite what = {.argument = "b",
                                      .expr = expr,
                                      .n_inputs = l->b->expr ? l->b->n_args : 1,
@@ -249,6 +253,129 @@ static int read_all(struct lstsq *l, struct gad_error *error)
     return r;
 }
 
+/* A wide array ---------------------------------------------------------------------------------
+ */
+
+/* Read instead of `a`; of an expression nothing is turned. */
+static int turn(struct lstsq *l, struct gad_client *client, const struct gad_operand *a,
+                struct gad_error *error)
+{
+    int r = (int)gad_array_transpose(a->array, NULL, &l->turned.array, error);
+    if (r)
+        return r;
+    passes_deinit(&l->passes);
+    l->is_wide = true;
+    r = matrix_init(&l->passes, "a", client, &l->turned, &l->options->run, error);
+    l->passes.is_turned = true;
+    return r;
+}
+
+/* b in memory, rows x m. */
+static int read_b(struct lstsq *l, const double **ret_b, struct gad_error *error)
+{
+    const struct gad_argument alone = {.name = "_b", .array = l->b->array};
+    const int64_t shape[] = {l->n_rows, l->m};
+    bool is_expr = l->b->expr != NULL, is_finite = true;
+    struct gad_array *b;
+    _cleanup_free_ char *text = NULL;
+    if (asprintf(&text, "%sfloat64(%s)", is_expr ? l->b_parts : "", is_expr ? l->b_expr : "_b") < 0)
+        return text = NULL, -ENOMEM;
+    int r = passes_new_matrix(&l->passes, is_expr || !l->is_vector ? 2 : 1, shape, &b, error);
+    if (r)
+        return r;
+    const struct gad_output output = {.expr = text, .to = b};
+    const struct pass pass = {.has_no_data = true,
+                              .n_inputs = is_expr ? l->b->n_args : 1,
+                              .inputs = is_expr ? l->b->args : &alone,
+                              .n_outputs = 1,
+                              .outputs = &output};
+    r = passes_run(&l->passes, &pass, error);
+    if (r || l->passes.only_plans)
+        return r;
+    *ret_b = gad_array_data(b);
+    for (int64_t i = 0; i < l->n_rows * l->m; i++)
+        is_finite &= isfinite((*ret_b)[i]) != 0;
+    return is_finite ? 0 : refuse(l, error);
+}
+
+/* z in the place of x; the rows of vt are those of P.T by s. */
+static int find_z(struct lstsq *l, double *triangle, const double *b, struct gad_error *error)
+{
+    int64_t n = l->n;
+    _cleanup_free_ double *u = matrix_new(n, n, error), *p = matrix_new(n, n, error);
+    if (!u || !p)
+        return GAD_NO_MEMORY;
+    int r = dense_svd(n, n, triangle, u, l->s, p, error);
+    if (r)
+        return r;
+    double least = least_value(l);
+    for (int64_t i = 0; i < n; i++) {
+        l->result.rank += l->s[i] > least;
+        for (int64_t j = 0; j < n; j++)
+            l->vt[i * n + j] = l->s[i] > 0 ? p[i * n + j] / l->s[i] : 0;
+    }
+    memcpy(l->result.s.data, l->s, sizeof(*l->s) * (size_t)n);
+    for (int64_t column = 0; column < l->m; column++) {
+        memset(l->along, 0, sizeof(*l->along) * (size_t)n);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
+                l->along[i] += p[i * n + j] * b[j * l->m + column];
+        for (unsigned i = 0; i < max_i64(l->options->n_ridges, 1); i++)
+            solve(l, column, i, 0);
+    }
+    return 0;
+}
+
+/* x = a.T @ z of all ridges, in one read. */
+static int multiply_z(struct lstsq *l, struct gad_error *error)
+{
+    int64_t n_columns = l->passes.shape[0], n_ridges = max_i64(l->options->n_ridges, 1);
+    int64_t width = n_ridges * l->m;
+    const int64_t z_shape[] = {l->n, width}, made_shape[] = {n_columns, width};
+    const int64_t x_shape[] = {n_ridges, n_columns, l->m};
+    bool has_ridges = l->options->n_ridges > 0;
+    struct gad_dense x;
+    struct gad_array *z, *made;
+    int r = passes_new_matrix(&l->passes, 2, z_shape, &z, error);
+    if (r == 0)
+        r = passes_new_matrix(&l->passes, 2, made_shape, &made, error);
+    if (r)
+        return r;
+    double *elements = gad_array_data(z);
+    for (int64_t i = 0; i < n_ridges * l->n; i++)
+        for (int64_t j = 0; j < l->m; j++)
+            elements[i % l->n * width + i / l->n * l->m + j] = l->result.x.data[i * l->m + j];
+    const struct gad_argument input = {.name = "_w", .array = z};
+    const struct gad_output output = {.expr = "_x @ _w", .to = made};
+    const struct pass pass = {.n_inputs = 1, .inputs = &input, .n_outputs = 1, .outputs = &output};
+    r = passes_run(&l->passes, &pass, error);
+    if (r == 0)
+        r = dense_init(&x, "x", 2 + has_ridges, x_shape + !has_ridges, error);
+    if (r)
+        return r;
+    const double *found = gad_array_data(made);
+    for (int64_t i = 0; i < n_ridges * n_columns; i++)
+        memcpy(x.data + i * l->m, found + i % n_columns * width + i / n_columns * l->m,
+               sizeof(*found) * (size_t)l->m);
+    gad_dense_deinit(&l->result.x);
+    l->result.x = x;
+    return 0;
+}
+
+static int read_wide(struct lstsq *l, struct gad_error *error)
+{
+    const double *b = NULL;
+    _cleanup_free_ double *triangle = matrix_new(l->n, l->n, error);
+    int r = triangle ? matrix_triangle(&l->passes, "a", NULL, triangle, error) : GAD_NO_MEMORY;
+    if (r == 0)
+        r = read_b(l, &b, error);
+    if (r == 0 && !l->passes.only_plans)
+        r = find_z(l, triangle, b, error);
+    return r ? r : multiply_z(l, error);
+}
+
+/* All of it ------------------------------------------------------------------------------------ */
+
 static int prepare(struct lstsq *l, struct gad_error *error)
 {
     int64_t n = l->n, m = l->m, n_ridges = l->options->n_ridges;
@@ -272,6 +399,9 @@ static int run(struct lstsq *l, struct gad_client *client, const struct gad_oper
     struct gad_lstsq_result *result = &l->result;
     static const struct gad_reads nothing;
     int r = matrix_init(&l->passes, "a", client, a, &l->options->run, error);
+    l->n_rows = l->passes.shape[0];
+    if (r == 0 && l->passes.shape[1] > GAD_SVD_MOST && l->n_rows <= GAD_SVD_MOST && !a->expr)
+        r = turn(l, client, a, error);
     if (r == 0)
         r = matrix_check_columns(&l->passes, "a", GAD_SVD_MOST, error);
     if (r == 0)
@@ -280,17 +410,18 @@ static int run(struct lstsq *l, struct gad_client *client, const struct gad_oper
     if (r == 0)
         r = prepare(l, error);
     if (r == 0)
-        r = read_all(l, error);
+        r = l->is_wide ? read_wide(l, error) : read_all(l, error);
     if (r)
         return r;
     matrix_tell_plan(&l->passes, &l->passes.reads, 0, &nothing, &nothing, l->passes.planned_s,
-                     "by a QR decomposition with each column of b behind it");
+                     l->is_wide ? "by a QR decomposition of the matrix turned"
+                                : "by a QR decomposition with each column of b behind it");
     result->reads = l->passes.reads;
     result->seconds = (double)(clock_now_ms() - l->passes.started_ms) / 1000;
     if (result->rank < l->n && l->options->n_ridges == 0 && !l->passes.only_plans)
         snprintf(result->warning, sizeof(result->warning),
-                 "columns of a depend on each other: of its rank %lld, x is the shortest solution",
-                 (long long)result->rank);
+                 "%s of a depend on each other: of its rank %lld, x is the shortest solution",
+                 l->is_wide ? "rows" : "columns", (long long)result->rank);
     return 0;
 }
 
@@ -314,6 +445,7 @@ enum gad_status gad_lstsq(struct gad_client *client, const struct gad_operand *a
     if (r == 0)
         r = run(&l, client, a, error);
     passes_deinit(&l.passes);
+    gad_array_release(l.turned.array);
     free(l.b_parts);
     free(l.s);
     free(l.along);
