@@ -16,7 +16,7 @@ struct gad_job_status {
     uint64_t job;   /**< its id */
     char state[16]; /**< "queued" "running" "settling" "done" "failed" "cancelled" */
     char label[64];
-    uint64_t tiles_done, n_tiles, read_bytes, write_bytes;
+    uint64_t tiles_done, n_tiles, read_bytes, write_bytes; /**< n_tiles 0 before the end: unknown */
     double queued_s, running_s;
     struct gad_error error; /**< status 0 when there is none */
 };

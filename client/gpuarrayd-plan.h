@@ -34,6 +34,7 @@ struct gad_plan_pass {
     uint32_t reduced_axes;      /**< bit i: axis i is reduced */
     uint32_t scanned_axes;      /**< bit i: results run along axis i; one at most */
     unsigned n_reads, n_writes; /**< arguments that it reads, outputs that it writes */
+    /** Of one with a length in `shape` that nobody knows (GAD_UNKNOWN_LENGTH): 0. */
     uint64_t n_tiles, read_bytes, write_bytes;
 };
 

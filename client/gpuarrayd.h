@@ -438,8 +438,8 @@ struct gad_output {
 
 /** How far a job is. */
 struct gad_progress {
-    uint64_t job; /**< its id */
-    uint64_t tiles_done, n_tiles;
+    uint64_t job;                     /**< its id */
+    uint64_t tiles_done, n_tiles;     /**< the latter 0: unknown before the end */
     uint64_t read_bytes, write_bytes; /**< so far */
     uint64_t total_bytes;             /**< read and written at the end, as planned; 0: unknown */
 };

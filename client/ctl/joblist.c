@@ -43,13 +43,24 @@ size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *stat
     return n_kept;
 }
 
+bool joblist_knows_tiles(const struct gad_job_status *job)
+{
+    return job->n_tiles > 0 || strcmp(job->state, "done") == 0;
+}
+
+const char *joblist_tiles(const struct gad_job_status *job, char buffer[JOBLIST_TILES])
+{
+    snprintf(buffer, JOBLIST_TILES, "%" PRIu64, job->n_tiles);
+    return joblist_knows_tiles(job) ? buffer : "?";
+}
+
 void joblist_print_status(const struct gad_job_status *s)
 {
-    char moved[32], hint[CTL_HINT_SIZE];
+    char moved[32], tiles[JOBLIST_TILES], hint[CTL_HINT_SIZE];
     printf("job %" PRIu64 ": %s\n", s->job, s->state);
     if (s->label[0])
         printf("  label    %s\n", s->label);
-    printf("  tiles    %" PRIu64 " of %" PRIu64 "\n", s->tiles_done, s->n_tiles);
+    printf("  tiles    %" PRIu64 " of %s\n", s->tiles_done, joblist_tiles(s, tiles));
     printf("  moved    %s\n", ctl_format_bytes((double)(s->read_bytes + s->write_bytes), moved));
     printf("  queued   %.3f s\n  running  %.3f s\n", s->queued_s, s->running_s);
     if (!s->error.status)
@@ -68,8 +79,9 @@ size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs)
     }
     printf("%13s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
     for (size_t i = 0; i < n_jobs; i++) {
-        char tiles[48];
-        snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%" PRIu64, jobs[i].tiles_done, jobs[i].n_tiles);
+        char tiles[48], all[JOBLIST_TILES];
+        snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%s", jobs[i].tiles_done,
+                 joblist_tiles(&jobs[i], all));
         printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
                jobs[i].running_s, jobs[i].label);
     }

@@ -1,5 +1,6 @@
 /* Elements, sizes, statuses: as text for a reader and as JSON for a program. */
 #include "client/ctl/ctl.h"
+#include "client/ctl/joblist.h"
 
 #include "proto/text.h"
 
@@ -124,7 +125,9 @@ struct json_object *ctl_array_json(const struct gad_plan_output *what, const voi
     struct json_object *object = json_object_new_object();
     struct json_object *shape = json_object_new_array();
     for (int i = 0; i < what->ndim; i++)
-        json_object_array_add(shape, json_object_new_int64(what->shape[i]));
+        json_object_array_add(shape, what->shape[i] == GAD_UNKNOWN_LENGTH
+                                         ? NULL
+                                         : json_object_new_int64(what->shape[i]));
     if (what->name[0])
         json_object_object_add(object, "name", json_object_new_string(what->name));
     json_object_object_add(object, "dtype", json_object_new_string(gad_dtype_name(what->dtype)));
@@ -224,7 +227,10 @@ struct json_object *ctl_status_json(const struct gad_job_status *status)
     add_text(object, "state", status->state);
     add_text(object, "label", status->label);
     add_u64(object, "tiles_done", status->tiles_done);
-    add_u64(object, "tiles", status->n_tiles);
+    if (joblist_knows_tiles(status))
+        add_u64(object, "tiles", status->n_tiles);
+    else
+        json_object_object_add(object, "tiles", NULL);
     add_u64(object, "read_bytes", status->read_bytes);
     add_u64(object, "write_bytes", status->write_bytes);
     add_f64(object, "queued_s", status->queued_s);

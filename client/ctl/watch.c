@@ -78,8 +78,9 @@ static void sleep_s(double seconds)
 
 static void print_line(const struct gad_job_status *s)
 {
-    printf("job %" PRIu64 ": %s, %" PRIu64 " of %" PRIu64 " tiles%s%s\n", s->job, s->state,
-           s->tiles_done, s->n_tiles, s->label[0] ? "  " : "", s->label);
+    char tiles[JOBLIST_TILES];
+    printf("job %" PRIu64 ": %s, %" PRIu64 " of %s tiles%s%s\n", s->job, s->state, s->tiles_done,
+           joblist_tiles(s, tiles), s->label[0] ? "  " : "", s->label);
     fflush(stdout);
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import h5py
 import numpy as np
@@ -86,6 +87,29 @@ def test_too_little_and_too_much(daemon, folder):
     failed(run(daemon, "sum(a)", "a=-", data=a + b"x"), "bad-shape", "expected: 7200000 bytes of elements")
     failed(run(daemon, "a + 1", "a=-", "-o", "r.npy", data=a[:-1], folder=folder), "short-read")
     assert not os.listdir(folder)
+
+
+def test_what_nobody_knows_of_a_stream_is_said_to_be_unknown(daemon):
+    """Before its end: how many tiles there are, in lists and plans; and it does not come twice."""
+    a = np.ones((200_000, 5))
+    with begin(daemon, "sum(a)", "a=-:f8:?x5", "--label", "open") as process:
+        process.stdin.write(a[:100_000].tobytes())
+        while "running" not in daemon.ctl("jobs").stdout and process.poll() is None:
+            time.sleep(0.02)
+        [one] = [job for job in json.loads(daemon.ctl("jobs", "--json").stdout) if job["label"] == "open"]
+        assert one["tiles"] is None
+        assert "/? " in daemon.ctl("jobs").stdout and " of ?\n" in daemon.ctl("status", one["job"]).stdout
+        process.stdin.write(a[100_000:].tobytes())
+        process.stdin.close()
+        assert process.wait(30) == 0 and float(process.stdout.read()) == a.sum()
+    ended = json.loads(daemon.ctl("status", one["job"], "--json").stdout)
+    assert ended["tiles"] == ended["tiles_done"] > 0
+    plan = run(daemon, "a * 2", "a=-:f8:?x5", "--explain", data=a.tobytes()).stdout.decode()
+    assert "(?, 5): tiles in grains of " in plan and "restarts no" in plan, plan
+    plan = json.loads(run(daemon, "a * 2", "a=-:f8:?x5", "--explain", "--json", data=a.tobytes()).stdout)
+    assert plan["tiles"] is None and plan["seconds"] is None and plan["outputs"][0]["shape"] == [None, 5]
+    assert plan["passes"][0]["shape"] == [None, 5] and plan["passes"][0]["tiles"] is None
+    assert plan["restartable"] is False
 
 
 def test_words(daemon):

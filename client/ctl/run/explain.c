@@ -26,13 +26,22 @@ static struct json_object *engine_json(const struct gad_plan_engine *engine)
     return object;
 }
 
+/* null: nobody knows. */
+static void add_unless(struct json_object *object, const char *key, uint64_t value, bool is_unknown)
+{
+    json_object_object_add(object, key, is_unknown ? NULL : json_object_new_uint64(value));
+}
+
 static struct json_object *pass_json(const struct gad_plan_pass *pass)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *shape = json_object_new_array(), *axes = json_object_new_array();
     struct json_object *scanned = json_object_new_array();
+    bool is_open = false;
     for (int i = 0; i < pass->ndim; i++) {
-        json_object_array_add(shape, json_object_new_int64(pass->shape[i]));
+        bool is_unknown = pass->shape[i] == GAD_UNKNOWN_LENGTH;
+        is_open |= is_unknown;
+        json_object_array_add(shape, is_unknown ? NULL : json_object_new_int64(pass->shape[i]));
         if (pass->reduced_axes >> i & 1)
             json_object_array_add(axes, json_object_new_int(i));
         if (pass->scanned_axes >> i & 1)
@@ -43,9 +52,9 @@ static struct json_object *pass_json(const struct gad_plan_pass *pass)
     json_object_object_add(object, "scans", scanned);
     json_object_object_add(object, "reads", json_object_new_int((int)pass->n_reads));
     json_object_object_add(object, "writes", json_object_new_int((int)pass->n_writes));
-    json_object_object_add(object, "tiles", json_object_new_uint64(pass->n_tiles));
-    json_object_object_add(object, "read_bytes", json_object_new_uint64(pass->read_bytes));
-    json_object_object_add(object, "write_bytes", json_object_new_uint64(pass->write_bytes));
+    add_unless(object, "tiles", pass->n_tiles, is_open);
+    add_unless(object, "read_bytes", pass->read_bytes, is_open);
+    add_unless(object, "write_bytes", pass->write_bytes, is_open);
     return object;
 }
 
@@ -86,8 +95,12 @@ static struct json_object *plan_json(const struct gad_plan *plan)
         json_object_array_add(outputs, ctl_array_json(plan->outputs[i], NULL));
     for (unsigned i = 0; i < plan->n_engines; i++)
         json_object_array_add(engines, engine_json(plan->engines[i]));
-    for (unsigned i = 0; i < plan->n_passes; i++)
+    bool is_open = false;
+    for (unsigned i = 0; i < plan->n_passes; i++) {
         json_object_array_add(passes, pass_json(plan->passes[i]));
+        for (int k = 0; k < plan->passes[i]->ndim; k++)
+            is_open |= plan->passes[i]->shape[k] == GAD_UNKNOWN_LENGTH;
+    }
     add_text(object, "engine", plan->engine);
     add_text(object, "engine_why", plan->engine_why);
     json_object_object_add(object, "engines", engines);
@@ -96,11 +109,12 @@ static struct json_object *plan_json(const struct gad_plan *plan)
     json_object_object_add(object, "passes", passes);
     if (plan->product)
         json_object_object_add(object, "product", product_json(plan->product));
-    json_object_object_add(object, "tiles", json_object_new_uint64(plan->n_tiles));
-    json_object_object_add(object, "read_bytes", json_object_new_uint64(plan->read_bytes));
-    json_object_object_add(object, "write_bytes", json_object_new_uint64(plan->write_bytes));
+    add_unless(object, "tiles", plan->n_tiles, is_open);
+    add_unless(object, "read_bytes", plan->read_bytes, is_open);
+    add_unless(object, "write_bytes", plan->write_bytes, is_open);
     json_object_object_add(object, "carry_bytes", json_object_new_uint64(plan->carry_bytes));
-    json_object_object_add(object, "seconds", json_object_new_double(plan->seconds));
+    json_object_object_add(object, "seconds",
+                           is_open ? NULL : json_object_new_double(plan->seconds));
     json_object_object_add(object, "restartable", json_object_new_boolean(plan->is_restartable));
     return object;
 }

@@ -131,11 +131,12 @@ static void add_job(struct top_page *page, const struct top_job *j, const struct
     char text[TOP_LINE_BYTES], user[64], done[16] = "-", a[40], q[16], r[16] = "-";
     bool is_queued = strcmp(j->state, "queued") == 0;
     top_fit(user, sizeof(user), j->user, 8, true);
-    if (!is_queued) {
-        double part = j->n_tiles > 0 ? (double)j->n_tiles_done / (double)j->n_tiles : 0;
+    if (!is_queued && j->n_tiles > 0) { /* else nobody knows how many there are */
+        double part = (double)j->n_tiles_done / (double)j->n_tiles;
         snprintf(done, sizeof(done), "%.0f%%", floor(100 * (part < 1 ? part : 1)));
-        stats_format_time(j->running_s, r);
     }
+    if (!is_queued)
+        stats_format_time(j->running_s, r);
     snprintf(text, sizeof(text), "%12" PRIu64 " %s %-8.8s %-6.6s %4s %9s %7s %7s %s", j->id, user,
              j->state, j->engine, done, top_format_rate(j->rate, a),
              stats_format_time(j->queued_s, q), r, j->label);

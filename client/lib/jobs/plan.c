@@ -12,6 +12,7 @@
 #include "client/lib/arguments/unpack.h"
 #include "client/lib/jobs/targets.h"
 #include "client/lib/jobs/job.h"
+#include "client/lib/jobs/job_streams.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 
@@ -110,6 +111,8 @@ static void forget_lengths(struct gad_plan *plan, struct gad_plan_output *const 
     for (unsigned i = 0; i < plan->n_outputs; i++)
         if (outputs[i]->ndim > 0 && outputs[i]->shape[0] == open_length)
             outputs[i]->shape[0] = GAD_UNKNOWN_LENGTH;
+    for (unsigned i = 0; i < plan->n_passes; i++)
+        plan_pass_forget((struct gad_plan_pass *)(uintptr_t)plan->passes[i], open_length);
     plan->n_tiles = plan->read_bytes = plan->write_bytes = 0;
     plan->seconds = 0;
 }
@@ -181,7 +184,8 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
     int64_t open_length = 0;
     for (unsigned i = 0; i < options->n_outputs; i++)
         to[i] = options->outputs[i].to;
-    source.is_repeatable = options->has_journal || targets_are_repeatable(options, to);
+    source.is_repeatable =
+        !job_has_streams(options) && (options->has_journal || targets_are_repeatable(options, to));
     int r;
     do {
         r = ask_once(client, &source, &reply, &open_length, &refusal);

@@ -20,6 +20,9 @@ void plan_engines_print(FILE *out, const struct gad_plan *plan);
 
 /* plan_passes.c: passes and rounds, likewise. */
 int plan_passes_read(const msgpack_object *map, struct gad_plan *plan) GAD_MUST_CHECK;
+/* The pass goes over arrays of a length that nobody knows, planned as open_length: then nothing is
+ * known of how much there is to do. */
+void plan_pass_forget(struct gad_plan_pass *pass, int64_t open_length);
 void plan_passes_print(FILE *out, const msgpack_object *map, const struct gad_plan *plan);
 /* Of a pass: its grains, and the names of what it reads and writes. without_slots: how its arrays
  * are used where no slot is needed. */

@@ -85,6 +85,19 @@ int plan_passes_read(const msgpack_object *map, struct gad_plan *plan)
     return 0;
 }
 
+void plan_pass_forget(struct gad_plan_pass *pass, int64_t open_length)
+{
+    bool is_open = false;
+    for (int i = 0; i < pass->ndim; i++) {
+        if (pass->shape[i] != open_length)
+            continue;
+        pass->shape[i] = GAD_UNKNOWN_LENGTH;
+        is_open = true;
+    }
+    if (is_open)
+        pass->n_tiles = pass->read_bytes = pass->write_bytes = 0;
+}
+
 /* Text --------------------------------------------------------------------------------------- */
 
 static void print_shape(FILE *out, const msgpack_object *shape)
@@ -111,15 +124,24 @@ static void print_names(FILE *out, const char *what, const msgpack_object *names
     *is_first = false;
 }
 
-void plan_grains_print(FILE *out, const msgpack_object *map, const char *without_slots)
+static void print_grains(FILE *out, const msgpack_object *map, const char *without_slots,
+                         bool is_open)
 {
     uint64_t n_grains = 0;
     bool needs_slot = false;
     if (map_u64(map, "grains", &n_grains, NULL) || map_bool(map, "needs_slot", &needs_slot, NULL))
         return;
-    fprintf(out, "%" PRIu64 " %s of ", n_grains, n_grains == 1 ? "grain" : "grains");
+    if (is_open)
+        fputs("grains of ", out);
+    else
+        fprintf(out, "%" PRIu64 " %s of ", n_grains, n_grains == 1 ? "grain" : "grains");
     print_shape(out, find_array(map, "grain_shape"));
     fprintf(out, ", %s\n", needs_slot ? "through slots" : without_slots);
+}
+
+void plan_grains_print(FILE *out, const msgpack_object *map, const char *without_slots)
+{
+    print_grains(out, map, without_slots, false);
 }
 
 void plan_names_print(FILE *out, const msgpack_object *map)
@@ -134,15 +156,27 @@ void plan_names_print(FILE *out, const msgpack_object *map)
     fputs(is_first ? "" : "\n", out);
 }
 
-static void print_pass(FILE *out, const msgpack_object *map, unsigned index)
+static bool is_open(const struct gad_plan_pass *pass)
+{
+    for (int i = 0; i < pass->ndim; i++)
+        if (pass->shape[i] == GAD_UNKNOWN_LENGTH)
+            return true;
+    return false;
+}
+
+static void print_pass(FILE *out, const msgpack_object *map, const struct gad_plan_pass *pass,
+                       unsigned index)
 {
     uint64_t n_tiles = 0;
     if (map_u64(map, "tiles", &n_tiles, NULL))
         return;
     fprintf(out, "pass %-3u over ", index + 1);
     print_shape(out, find_array(map, "shape"));
-    fprintf(out, ": %" PRIu64 " %s in ", n_tiles, n_tiles == 1 ? "tile" : "tiles");
-    plan_grains_print(out, map, "in place");
+    if (is_open(pass))
+        fputs(": tiles in ", out);
+    else
+        fprintf(out, ": %" PRIu64 " %s in ", n_tiles, n_tiles == 1 ? "tile" : "tiles");
+    print_grains(out, map, "in place", is_open(pass));
     plan_names_print(out, map);
 }
 
@@ -152,5 +186,5 @@ void plan_passes_print(FILE *out, const msgpack_object *map, const struct gad_pl
     if (plan->n_rounds > 1)
         fprintf(out, "rounds   %" PRIu64 "\n", plan->n_rounds);
     for (unsigned i = 0; i < plan->n_passes; i++)
-        print_pass(out, &list->via.array.ptr[i], i);
+        print_pass(out, &list->via.array.ptr[i], plan->passes[i], i);
 }

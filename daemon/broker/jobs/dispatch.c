@@ -35,6 +35,7 @@
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_STRIKES          2u
@@ -219,17 +220,18 @@ static void tell_progress(struct broker *broker, struct job *job)
 static struct job *read_numbers(struct broker *broker, const msgpack_object *map)
 {
     struct gad_error ignored;
-    uint64_t id;
+    uint64_t id, planned = 0;
     if (map_require_u64(map, "job", &id, &ignored) != 0)
         return NULL;
     struct job *job = jobs_find_any(broker->jobs, id);
     if (!job || job->state != JOB_RUNNING)
         return NULL; /* it ended while this was under way */
     if (map_u64(map, "tiles_done", &job->n_tiles_done, &ignored) != 0 ||
-        map_u64(map, "tiles", &job->n_tiles, &ignored) != 0 ||
+        map_u64(map, "tiles", &planned, &ignored) != 0 ||
         map_u64(map, "read_bytes", &job->read_bytes, &ignored) != 0 ||
         map_u64(map, "write_bytes", &job->write_bytes, &ignored) != 0)
         return NULL;
+    job->n_tiles = job->is_open ? 0 : planned;
     return job;
 }
 
@@ -273,6 +275,9 @@ static void end_lost(struct broker *broker, struct job *job, enum gad_status sta
                      const char *cause)
 {
     struct gad_error error = {0};
+    char planned[24] = "?";
+    if (!job->is_open)
+        snprintf(planned, sizeof(planned), "%llu", (unsigned long long)job->n_tiles);
     switch (status) {
     case GAD_POISONED:
         error_set(&error, status, NULL, "the job stopped the worker twice, the second time by %s",
@@ -281,11 +286,10 @@ static void end_lost(struct broker *broker, struct job *job, enum gad_status sta
     case GAD_CANCELLED: error_set(&error, status, NULL, "the job was cancelled"); break;
     default:
         error_set(&error, status, NULL,
-                  "the worker ended by %s; the job cannot run again; last heard: %llu of %llu "
+                  "the worker ended by %s; the job cannot run again; last heard: %llu of %s "
                   "tiles were done",
-                  cause, (unsigned long long)job->n_tiles_done, (unsigned long long)job->n_tiles);
-        error_found(&error, "%llu of %llu tiles", (unsigned long long)job->n_tiles_done,
-                    (unsigned long long)job->n_tiles);
+                  cause, (unsigned long long)job->n_tiles_done, planned);
+        error_found(&error, "%llu of %s tiles", (unsigned long long)job->n_tiles_done, planned);
         break;
     }
     if (status == GAD_POISONED)

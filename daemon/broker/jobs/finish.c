@@ -225,6 +225,8 @@ static void conclude(struct broker *broker, struct job *job, enum job_state stat
 static void read_numbers(struct job *job, const msgpack_object *result)
 {
     struct gad_error ignored;
+    if (job->is_open && map_u64(result, "tiles", &job->n_tiles, &ignored) != 0)
+        log_warn(LOG_JOB(job->id, job_uid(job)), "the result's tiles cannot be read");
     job->n_tiles_done = job->n_tiles;
     if (map_u64(result, "read_bytes", &job->read_bytes, &ignored) != 0 ||
         map_u64(result, "write_bytes", &job->write_bytes, &ignored) != 0)

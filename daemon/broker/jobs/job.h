@@ -94,6 +94,7 @@ struct job {
     bool was_deserted; /* is being cancelled because its owner left */
     unsigned n_attempts, n_strikes;
 
+    bool is_open; /* of a length that is known at its end: so is n_tiles, which is 0 before */
     uint64_t n_tiles, n_tiles_done, read_bytes, write_bytes;
     uint64_t submitted_ns, started_ns, ended_ns; /* started: of the last attempt */
     uint64_t queued_since_ns;                    /* last */

@@ -196,7 +196,8 @@ static void take_plan(struct job *job, const struct submission *s)
     job->planned_seconds = plan->seconds;
     job->planned_rates = offer->limits.rates;
     job->has_product = s->program->n_products + s->program->n_slabs > 0;
-    job->n_tiles = plan->n_tiles;
+    job->is_open = s->request->open_length > 0;
+    job->n_tiles = job->is_open ? 0 : plan->n_tiles;
     memcpy(job->engine_why, decision->why, sizeof(job->engine_why));
 }
 

@@ -335,7 +335,12 @@ def test_virtual_datasets(gd, h5, folder):
     with h5py.File(folder / "v.h5", "r") as file:
         assert_same(gd.evaluate("x + 1", x=file["v"]), file["v"][...] + 1)
     with h5py.File(folder / "packed.h5", "w") as file:
-        file.create_dataset("x", data=np.ones((60, 50)), compression="lzf")
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((60, 50))
+        dcpl.set_filter(511, h5py.h5z.FLAG_OPTIONAL)
+        space = h5py.h5s.create_simple((60, 50))
+        x = h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space, dcpl))
+        x.id.write_direct_chunk((0, 0), np.ones((60, 50)).tobytes())
     layout[1] = h5py.VirtualSource(str(folder / "packed.h5"), "x", (60, 50))
     with h5py.File(folder / "w.h5", "w") as file:
         file.create_virtual_dataset("v", layout)

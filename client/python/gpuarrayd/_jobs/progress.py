@@ -42,7 +42,7 @@ class Progress(NamedTuple):
     fraction : float
         0 to 1: of the bytes, or of the tiles as long as the bytes are not known.
     tiles_done, tiles : int
-        Parts that the job was cut into.
+        Parts that the job was cut into; tiles 0: not known before the end.
     read_bytes, write_bytes : int
         Moved so far.
     total_bytes : int
