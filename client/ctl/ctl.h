@@ -223,6 +223,8 @@ void ctl_print_array(FILE *file, const struct gad_plan_output *what, const void 
 struct json_object *ctl_array_json(const struct gad_plan_output *what, const void *data);
 struct json_object *ctl_error_json(const struct gad_error *error);
 struct json_object *ctl_stats_json(const struct gad_job_stats *stats);
+/* Whether somebody knows how many tiles the job has. */
+bool ctl_knows_tiles(const struct gad_job_status *status);
 struct json_object *ctl_status_json(const struct gad_job_status *status);
 /* To stderr: what a job went on from, if it did. */
 void ctl_print_journal(const struct gad_job_stats *stats);

@@ -43,15 +43,10 @@ size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *stat
     return n_kept;
 }
 
-bool joblist_knows_tiles(const struct gad_job_status *job)
-{
-    return job->n_tiles > 0 || strcmp(job->state, "done") == 0;
-}
-
 const char *joblist_tiles(const struct gad_job_status *job, char buffer[JOBLIST_TILES])
 {
     snprintf(buffer, JOBLIST_TILES, "%" PRIu64, job->n_tiles);
-    return joblist_knows_tiles(job) ? buffer : "?";
+    return ctl_knows_tiles(job) ? buffer : "?";
 }
 
 void joblist_print_status(const struct gad_job_status *s)

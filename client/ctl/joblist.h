@@ -10,7 +10,6 @@ bool joblist_is_active(const struct gad_job_status *job);
 size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *state);
 /* "123", or "?" where nobody knows how many there are, as of streams of unknown length. */
 #define JOBLIST_TILES 24
-bool joblist_knows_tiles(const struct gad_job_status *job);
 const char *joblist_tiles(const struct gad_job_status *job, char buffer[JOBLIST_TILES]);
 void joblist_print_status(const struct gad_job_status *job);
 /* Returns the number of lines. */

@@ -1,6 +1,5 @@
 /* Elements, sizes, statuses: as text for a reader and as JSON for a program. */
 #include "client/ctl/ctl.h"
-#include "client/ctl/joblist.h"
 
 #include "proto/text.h"
 
@@ -220,6 +219,11 @@ struct json_object *ctl_stats_json(const struct gad_job_stats *stats)
     return object;
 }
 
+bool ctl_knows_tiles(const struct gad_job_status *status)
+{
+    return status->n_tiles > 0 || strcmp(status->state, "done") == 0;
+}
+
 struct json_object *ctl_status_json(const struct gad_job_status *status)
 {
     struct json_object *object = json_object_new_object();
@@ -227,7 +231,7 @@ struct json_object *ctl_status_json(const struct gad_job_status *status)
     add_text(object, "state", status->state);
     add_text(object, "label", status->label);
     add_u64(object, "tiles_done", status->tiles_done);
-    if (joblist_knows_tiles(status))
+    if (ctl_knows_tiles(status))
         add_u64(object, "tiles", status->n_tiles);
     else
         json_object_object_add(object, "tiles", NULL);
