@@ -108,8 +108,8 @@ def test_who_was_not_read_from_is_read_from_when_others_have_read(start):
         for _ in range(3):
             deaf.send("job.run", **BIG)
         until(lambda: sum(j["state"] == "done" for j in looks.call("job.list")) >= 1)
-        for _ in range(60):
-            held_up.send("server.ops")  # some 10 KiB each: more than the socket takes
+        for _ in range(30):
+            held_up.send("server.ops")  # some 20 KiB each: more than the socket takes
         held_up.send("job.submit", args={}, label="behind",
                      outputs=[{"expr": "uniform(size=1, seed=1)"}])
         time.sleep(0.5)
