@@ -97,6 +97,26 @@ static int unreadable_error(hid_t file, const char *path, const char *what, cons
     return GAD_BAD_FORMAT;
 }
 
+/* Of a link into another file: the file that it names. 0: it is none. */
+static int external_error(hid_t file, const char *path, const char *name, struct gad_error *error)
+{
+    H5L_info_t link;
+    const char *other, *object;
+    unsigned flags;
+    if (H5Lget_info(file, path, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_EXTERNAL)
+        return 0;
+    _cleanup_free_ char *value = malloc(link.u.val_size);
+    if (!value || H5Lget_val(file, path, value, link.u.val_size, H5P_DEFAULT) < 0 ||
+        H5Lunpack_elink_val(value, link.u.val_size, &flags, &other, &object) < 0)
+        return 0;
+    error_set(error, GAD_NOT_FOUND, name,
+              "'%.80s' is a link to '%.80s' of the file '%.160s', which is not there", path, object,
+              other);
+    error_expected(error, "'%.100s' in it, beside the file with the link", other);
+    error_found(error, "none that can be opened");
+    return GAD_NOT_FOUND;
+}
+
 /* 0: what is on the way to the dataset can be read, or the way ends. */
 static int check_way(hid_t file, const char *dataset, const char *name, struct gad_error *error)
 {
@@ -113,6 +133,9 @@ static int check_way(hid_t file, const char *dataset, const char *name, struct g
             return unreadable_error(file, group, "read the group", reason, name, error);
         _cleanup_hid_ hid_t object = is_there ? H5Oopen(file, path, H5P_DEFAULT) : H5I_INVALID_HID;
         hdf5_reason(reason, sizeof(reason));
+        int r = is_there && object <= 0 ? external_error(file, path, name, error) : 0;
+        if (r)
+            return r;
         if (is_there && object <= 0 && H5Oexists_by_name(file, path, H5P_DEFAULT) != 0)
             return unreadable_error(file, path, "open", reason, name, error);
         if (object <= 0 || H5Iget_type(object) != H5I_GROUP)

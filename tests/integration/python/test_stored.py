@@ -130,6 +130,13 @@ def test_a_source_behind_a_link_into_the_output(gd, tmp_path):
         np.testing.assert_array_equal(file["e"][()], np.arange(50000.0) + 1)
 
 
+def test_the_missing_file_of_a_link_is_named(gd, tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/link"] = h5py.ExternalLink("gone.h5", "/d")
+    with pytest.raises(gd.NotFound, match="'/g/link' is a link to '/d' of the file 'gone.h5', which is not there"):
+        gd.open(f"{tmp_path}/a.h5:/g/link")
+
+
 def test_products_moves_and_reductions_go_there_too(gd, tmp_path):
     a = np.random.default_rng(4).random((300, 200))
     gd.save(f"{tmp_path}/p.h5:/p", gd.lazy(a) @ gd.lazy(a.T), chunks=(64, 64), compression="blosc")
