@@ -423,7 +423,10 @@ static int commit_over(struct file_output *output)
 
 static int exists_error(const struct file_output *output, const char *name, struct gad_error *error)
 {
-    return error_set(error, GAD_EXISTS, name, "'%.200s' has appeared meanwhile", output->path);
+    error_set(error, GAD_EXISTS, name, "'%.200s' has appeared meanwhile", output->path);
+    error_expected(error, "no such file, as when this began");
+    error_found(error, "'%.160s', made by another program or job", output->path);
+    return GAD_EXISTS;
 }
 
 int file_output_commit(struct file_output *output, bool must_be_new, const char *name,
