@@ -212,6 +212,10 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
         snprintf(ret_hint, n_bytes,
                  "a new copy of the file, if it is damaged; 'gpuarrayctl info FILE' lists what can "
                  "be read of it");
+    else if (status == GAD_BAD_FORMAT && strcmp(error->argument, "standard input") == 0)
+        snprintf(ret_hint, n_bytes,
+                 "what is no npy file is named by what its elements are: -:DTYPE:SHAPE, as in "
+                 "-:f4:1000x3");
     else if (status == GAD_NO_ENGINE)
         snprintf(ret_hint, n_bytes, "%s", hint_no_engine(error));
     else if (status == GAD_BAD_EXPRESSION && strcmp(error->found, "','") == 0)

@@ -99,6 +99,12 @@ static int refuse_unknown(const char *text, const char *whole, struct gad_error 
     const char *bracket = find_odd_bracket(whole);
     if (bracket)
         return spec_refuse_bracket(whole, bracket, error);
+    if (text[0] == '-' && (text[1] == '\0' || text[1] == ':') && strchr(whole, '[')) {
+        error_set(error, GAD_BAD_ARGUMENT, whole, "standard input has no parts: it comes once");
+        error_expected(error, "'%.60s' whole, or a file of it", text);
+        error_found(error, "%.100s", whole);
+        return GAD_BAD_ARGUMENT;
+    }
     if (strcasestr(text, ".zarr.zip"))
         return error_set(error, GAD_BAD_ARGUMENT, whole,
                          "packed Zarr stores are not served: unpack it into a directory .zarr");

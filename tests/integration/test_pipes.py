@@ -112,6 +112,13 @@ def test_what_nobody_knows_of_a_stream_is_said_to_be_unknown(daemon):
     assert plan["restartable"] is False
 
 
+def test_parts_and_raw_bytes_of_standard_input(daemon):
+    a = np.arange(6.0).tobytes()
+    for verb, *words in (("show", "--", "-[3]"), ("info", "--", "-:f8:6[0:5]"), ("run", "sum(a)", "a=-[0:5]")):
+        failed(run(daemon, *words, data=a, verb=verb), "bad-argument", "has no parts: it comes once")
+    failed(run(daemon, "sum(a)", "a=-", data=a), "bad-format", "-:DTYPE:SHAPE")
+
+
 def test_words(daemon):
     for words in (["a + b", "a=-", "b=-"], ["a; b", "a=1", "-o", "-"], ["a", "a=1", "-o", "-", "--json"],
                   ["a", "a=1", "-o", "-", "--csv"], ["a", "a=1", "-o", "-", "--in-place"],

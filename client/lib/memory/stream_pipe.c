@@ -330,6 +330,12 @@ enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const cha
                          "is NULL");
     if (snprintf(rest, sizeof(rest), ":%s", form) >= (int)sizeof(rest))
         return error_set(error, GAD_BAD_ARGUMENT, name, "too long for DTYPE:SHAPE");
+    if (strpbrk(rest, "[]")) {
+        error_set(error, GAD_BAD_ARGUMENT, name, "a pipe has no parts: it comes once");
+        error_expected(error, "DTYPE:SHAPE, or a file of it");
+        error_found(error, "%.100s", form);
+        return GAD_BAD_ARGUMENT;
+    }
     int r = format_parse_raw(rest, name, &spec, error);
     if (r == 0 && spec.offset_bytes > 0)
         r = error_set(error, GAD_BAD_ARGUMENT, name, "a pipe has no offset");
