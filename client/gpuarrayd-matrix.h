@@ -38,7 +38,8 @@ struct gad_svd_options {
     int64_t n_oversamples;     /**< directions beside the k; 0: 10; below 0: none */
     uint64_t seed;             /**< of the first directions */
     double tolerance;          /**< it is done when what is left of each is at most this part of the
-                                    largest singular value's square; 0: after all iterations */
+                                    largest singular value's square; 0: after all iterations, and
+                                    where values seem to be over 1 % off, that is the warning */
     const char *checkpoint; /**< an npz archive with the directions, written after each iteration;
                                  where it is there, the loop goes on from it. It stays. NULL:
                                none. Of matrices that are done in one read nothing is kept */

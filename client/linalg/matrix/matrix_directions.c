@@ -21,6 +21,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROUNDED    1e-12 /* of the largest value: what is less is noise */
+#define MOST_RATIO 0.9   /* of a change by the one before */
+
 enum { STATE_DONE, STATE_ROWS, STATE_WIDTH, N_STATES };
 
 struct loop {
@@ -28,6 +31,8 @@ struct loop {
     int64_t width, most_width; /* of the block, and of the first one */
     int64_t n_rows;            /* of basis and images */
     double *block, *basis, *images;
+    double *past[2]; /* values of the iterations before, the newest first */
+    int n_past;
     int64_t step;                /* columns that a job has */
     struct gad_array *w, *image; /* n x step */
 };
@@ -199,6 +204,33 @@ static int restrict_to_basis(const struct loop *l, double *ret_rest, struct gad_
     return r;
 }
 
+static void remember(struct loop *l)
+{
+    double *oldest = l->past[1];
+    l->past[1] = l->past[0];
+    l->past[0] = oldest;
+    memcpy(oldest, l->d->values, sizeof(*oldest) * (size_t)l->d->k);
+    l->n_past = (int)min_i64(l->n_past + 1, 2);
+}
+
+/* What part of a value is still to come, at most: changes of the last iterations go on to fall as
+ * they did. Before the third it is what the operator makes of a vector beside it. */
+static double estimate_off(const struct loop *l, double rest)
+{
+    const struct directions *d = l->d;
+    double off = 0, largest = fabs(d->values[0]);
+    double least = fabs(d->values[d->k - 1]);
+    if (l->n_past < 2)
+        return largest > 0 ? rest / (least > ROUNDED * largest ? least : largest) : 0;
+    for (int64_t i = 0; i < d->k && fabs(d->values[i]) > ROUNDED * largest; i++) {
+        double now = fabs(d->values[i]), change = now - fabs(l->past[0][i]);
+        double before = fabs(l->past[0][i]) - fabs(l->past[1][i]);
+        double ratio = before > 0 ? min_f64(max_f64(change / before, 0), MOST_RATIO) : 0;
+        off = max_f64(off, change / now * ratio / (1 - ratio));
+    }
+    return off;
+}
+
 /* Checkpoints ---------------------------------------------------------------------------------- */
 
 static void list(const struct loop *l, struct gad_dense *ret_arrays)
@@ -252,10 +284,13 @@ static int prepare(struct loop *l, struct gad_error *error)
     int64_t most = min_i64(mul_saturating_i64(l->most_width, d->n_iterations), d->n);
     d->values = matrix_new(d->k, 1, error);
     d->vectors = matrix_new(d->k, d->n, error);
+    l->past[0] = matrix_new(d->k, 1, error);
+    l->past[1] = matrix_new(d->k, 1, error);
     l->block = matrix_new(d->n, l->most_width, error);
     l->basis = matrix_new(most, d->n, error);
     l->images = matrix_new(most, d->n, error);
-    if (!d->values || !d->vectors || !l->block || !l->basis || !l->images)
+    if (!d->values || !d->vectors || !l->past[0] || !l->past[1] || !l->block || !l->basis ||
+        !l->images)
         return GAD_NO_MEMORY;
     int r = choose_step(l, error);
     if (r == 0 && !d->p->only_plans)
@@ -269,10 +304,13 @@ static int iterate(struct loop *l, struct gad_error *error)
     struct directions *d = l->d;
     double rest;
     int r = apply(l, error);
+    if (d->n_done > 0)
+        remember(l);
     if (r == 0)
         r = restrict_to_basis(l, &rest, error);
     if (r)
         return r;
+    d->off = estimate_off(l, rest);
     double largest = fabs(d->values[0]), change = largest > 0 ? rest / largest : 0;
     if (d->is_of_squares || largest == 0)
         r = passes_check_squares(d->p, d->argument, d->centre ? 0 : -1, largest, error);
@@ -296,15 +334,33 @@ static int plan(struct loop *l, struct gad_error *error)
     return r;
 }
 
+/* The values of up to two iterations before, of what a checkpoint has. */
+static int restrict_past(struct loop *l, struct gad_error *error)
+{
+    int64_t rows = l->n_rows, n_done = l->d->n_done;
+    double rest;
+    int r = 0;
+    for (int64_t i = max_i64(n_done - 2, 1); i < n_done && r == 0; i++) {
+        l->n_rows = min_i64(i * l->most_width, rows);
+        r = restrict_to_basis(l, &rest, error);
+        remember(l);
+    }
+    l->n_rows = rows;
+    return r;
+}
+
 static int run(struct loop *l, struct gad_error *error)
 {
     struct directions *d = l->d;
-    double rest;
+    double rest = 0;
     int r = prepare(l, error);
     if (r == 0 && d->p->only_plans)
         return plan(l, error);
     if (r == 0 && d->n_done > 0) {
-        r = restrict_to_basis(l, &rest, error);
+        r = restrict_past(l, error);
+        if (r == 0)
+            r = restrict_to_basis(l, &rest, error);
+        d->off = estimate_off(l, rest);
         d->is_converged = rest <= d->tolerance * fabs(d->values[0]) || l->n_rows == d->n;
     }
     while (r == 0 && d->n_done < d->n_iterations && !d->is_converged && !d->is_stopped)
@@ -319,6 +375,8 @@ int directions_find(struct directions *d, struct gad_error *error)
     free(l.block);
     free(l.basis);
     free(l.images);
+    free(l.past[0]);
+    free(l.past[1]);
     return r;
 }
 

@@ -23,6 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LEAST_OFF 0.01 /* of a value: what is told */
+
 enum kind { SVD, PCA, EIGH };
 
 struct svd {
@@ -255,6 +257,12 @@ static int take_directions(struct svd *s, struct directions *d, struct gad_error
     result->n_iterations = d->n_done;
     result->is_converged = d->is_converged;
     result->is_stopped = d->is_stopped;
+    double off = s->kind == EIGH ? d->off : d->off / 2; /* others are roots */
+    if (!d->is_converged && s->options.tolerance == 0 && !d->is_stopped && off > LEAST_OFF)
+        snprintf(result->warning, sizeof(result->warning),
+                 "values may be over 1 %% too small after %u reads, as they do not stand out: more "
+                 "iterations come closer",
+                 d->n_done);
     if (!d->is_converged && s->options.tolerance > 0 && !d->is_stopped)
         snprintf(result->warning, sizeof(result->warning),
                  "the tolerance is not reached after %u reads: values are lower bounds", d->n_done);

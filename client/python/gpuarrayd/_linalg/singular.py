@@ -29,7 +29,8 @@ seed : int
     Of the first directions: the same seed gives the same result.
 tol : float
     Passes end when what is left is at most this part of the largest singular value's square; 0: all
-    n_iter. A RuntimeWarning says that it is not reached.
+    n_iter. A RuntimeWarning says that it is not reached; with 0, that values still rise so much
+    that they seem to be over 1 % too small.
 checkpoint : path, optional
     An npz file with the directions, written after each pass; where it is there, the passes go on
     from it. Not of matrices that are done in one read.
