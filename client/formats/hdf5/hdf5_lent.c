@@ -83,8 +83,25 @@ static const struct {
     {32008, filter_32008}, {32015, filter_32015}, {32026, filter_32026},
 };
 
+static bool is_lent[ARRAY_LENGTH(lent)];
+
+bool hdf5_is_lent(unsigned id)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(lent); i++)
+        if (lent[i].id == (H5Z_filter_t)id)
+            return is_lent[i];
+    return false;
+}
+
+/* Asked whether there is a filter, HDF5 loads a plugin that has it. One of another program's
+ * library, as hdf5plugin names them, may call that library's functions and fail: none is loaded for
+ * us. */
 void hdf5_lend_codecs(void)
 {
+    unsigned loading = 0;
+    bool is_known = H5PLget_loading_state(&loading) >= 0;
+    if (is_known)
+        (void)H5PLset_loading_state(0);
     for (size_t i = 0; i < ARRAY_LENGTH(lent); i++) {
         const struct codec *codec = codec_of_hdf5((uint32_t)lent[i].id);
         if (!codec || !codec->decode || H5Zfilter_avail(lent[i].id) > 0)
@@ -97,6 +114,8 @@ void hdf5_lend_codecs(void)
             .name = codec->name,
             .filter = lent[i].function,
         };
-        (void)H5Zregister(&class);
+        is_lent[i] = H5Zregister(&class) >= 0;
     }
+    if (is_known)
+        (void)H5PLset_loading_state(loading);
 }

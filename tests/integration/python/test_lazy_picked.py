@@ -238,6 +238,6 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
         same(gd.evaluate(text, **{name: one for name, one in how.items() if name in text}), want)
     for text, kind, says in (("a[i] + a", gd.errors.BadShape, "column 6"), ("a[f]", gd.errors.BadDtype, "integers"),
                              ("k[a]", gd.errors.BadIndex, r"a\.h5.*index 4 at place \(0, 4\)"),
-                             ("(a + 1)[k]", gd.errors.BadExpression, "indexing")):
+                             ("(a + 1)[k]", gd.errors.BadExpression, "only an argument takes an index")):
         with pytest.raises(kind, match=says):
             gd.evaluate(text, **{name: one for name, one in how.items() if name in text})

@@ -16,6 +16,7 @@
 #include "client/formats/hdf5/writing/hdf5_driver.h"
 #include "client/clock.h"
 #include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/hdf5_lent.h"
 #include "proto/util.h"
 
 #include <errno.h>
@@ -209,8 +210,9 @@ int hdf5_chunk_writer_store(void *state, uint64_t index, const int64_t *place, c
 /* Values that the filter itself puts before those of the user, where HDF5 has it. */
 static unsigned n_filters_own(const struct codec *codec)
 {
-    bool is_bitshuffle = strcmp(codec->name, "bitshuffle") == 0;
-    return is_bitshuffle && H5Zfilter_avail((H5Z_filter_t)codec->hdf5_id) > 0 ? 3 : 0;
+    if (strcmp(codec->name, "bitshuffle") != 0 || hdf5_is_lent(codec->hdf5_id))
+        return 0;
+    return H5Zfilter_avail((H5Z_filter_t)codec->hdf5_id) > 0 ? 3 : 0;
 }
 
 /* A filter that HDF5 has not must be optional: then it makes the dataset all the same. One that it
