@@ -44,7 +44,7 @@ struct npz_stream {
     uint32_t crc;       /* of them */
     uint64_t n_decoded_ever;
     bool has_no_space;
-    bool is_unchecked;   /* all of it is to be decoded before something is read */
+    bool is_unchecked;   /* all of it is to be decoded before something is read; not once spilled */
     atomic_int spill_fd; /* all that is unpacked, once it is there; else -1 */
     _Atomic(const char *) fault;
 };
@@ -310,9 +310,11 @@ int npz_stream_read(void *state, void *buffer, size_t n_bytes, uint64_t offset_b
     int r = end > stream->packed.size_bytes ? EINVAL : npz_stream_fault(stream) ? EBADMSG : 0;
     if (r)
         return r;
-    while (stream->is_unchecked && r == 0 && stream->n_decoded < stream->packed.size_bytes)
-        r = step(stream);
-    stream->is_unchecked &= r != 0;
+    if (spill_fd < 0 && stream->is_unchecked) {
+        while (r == 0 && stream->n_decoded < stream->packed.size_bytes)
+            r = step(stream);
+        stream->is_unchecked = r != 0;
+    }
     if (r)
         return r;
     if (spill_fd < 0 && n_bytes > 0 && offset_bytes < oldest(stream)) {

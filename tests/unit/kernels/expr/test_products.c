@@ -112,9 +112,10 @@ Test(expr_products, have_the_common_dtype)
         {"f4 @ i2.T", "float32 (3, 3)"},
         {"f4 @ i4.T", "float64 (3, 3)"},
         {"f4 @ row", "float64 (3,)"},
-        {"f4 @ f4.T + f8[0]", "bad-expression: column 15: unexpected '['; indexing is not "
-                              "supported: select where the array is "
-                              "named, as in NAME=FILE[0]"},
+        {"f4 @ f4.T + f8[0]", "bad-expression: column 15: unexpected '['; only an "
+                              "argument takes an index, which is an argument too: a[i], a[mask]; "
+                              "make what is computed an argument of its own, and select all else "
+                              "before, as in NAME=FILE[:, 0], or by take and its axis"},
         {"int8(f4 @ f4.T)", "int8 (3, 3)"},
         {"(i1 < 300) @ b.T", "bool (3, 3)"},
         {"i1 @ i1.T > 3", "bool (3, 3)"},
