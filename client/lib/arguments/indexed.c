@@ -76,17 +76,6 @@ static char *find(const struct gad_job_options *options, char *text, size_t *ret
     return NULL;
 }
 
-static bool is_taken(const struct gad_job_options *options, const char *name)
-{
-    for (unsigned i = 0; i < options->n_args; i++)
-        if (strcmp(options->args[i].name, name) == 0)
-            return true;
-    for (unsigned i = 0; i < options->n_outputs; i++)
-        if (words_find(options->outputs[i].expr, name))
-            return true;
-    return false;
-}
-
 static int add_arg(struct indexed *indexed, struct gad_client *client, const char *name,
                    const char *written, struct gad_array *array, struct gad_array *indices,
                    struct gad_error *error)
@@ -95,7 +84,7 @@ static int add_arg(struct indexed *indexed, struct gad_client *client, const cha
     const struct gad_move_options move = {
         .engine = options->engine, .priority = options->priority, .label = options->label};
     struct gad_argument *arg = &indexed->args[options->n_args];
-    if (strlen(name) >= ARRAY_NAME_SIZE || is_taken(options, name))
+    if (strlen(name) >= ARRAY_NAME_SIZE || words_are_taken(options, name))
         return error_set(
             error, GAD_BAD_EXPRESSION, written,
             "%.60s is known as '%.60s' on its way, which %s: give an argument a shorter "

@@ -53,17 +53,6 @@ static const struct meaning_packing *packing_of(const struct gad_argument *argum
     return argument->array ? meaning_unpacking(argument->array) : NULL;
 }
 
-static bool is_taken(const struct gad_job_options *options, const char *name)
-{
-    for (unsigned i = 0; i < options->n_args; i++)
-        if (strcmp(options->args[i].name, name) == 0)
-            return true;
-    for (unsigned i = 0; i < options->n_outputs; i++)
-        if (words_find(options->outputs[i].expr, name))
-            return true;
-    return false;
-}
-
 void unpack_name(const struct gad_job_options *options, unsigned i, char ret_name[ARRAY_NAME_SIZE])
 {
     const char *name = options->args[i].name;
@@ -72,7 +61,7 @@ void unpack_name(const struct gad_job_options *options, unsigned i, char ret_nam
     if (!packing_of(&options->args[i]))
         return;
     snprintf(ret_name, ARRAY_NAME_SIZE, "%.*s" SUFFIX, n_kept, name);
-    for (unsigned n = 2; is_taken(options, ret_name); n++)
+    for (unsigned n = 2; words_are_taken(options, ret_name); n++)
         snprintf(ret_name, ARRAY_NAME_SIZE, "%.*s" SUFFIX "%u", n_kept, name, n);
     /* Of two long names that begin alike the rest is cut: the number of the argument tells. */
     if ((int)strlen(name) > n_kept)
@@ -156,7 +145,8 @@ static bool put_transposed(FILE *out, const struct gad_job_options *options, uns
         for (size_t k = 0; k < n; k++)
             at[k] = words_is_char(at[k]) ? at[k] : '_';
         snprintf(made, sizeof(made), "%.*s", (int)(n < sizeof(made) ? n : sizeof(made) - 1), at);
-        if (strlen(made) >= ARRAY_NAME_SIZE || (strcmp(made, own) != 0 && is_taken(options, made)))
+        if (strlen(made) >= ARRAY_NAME_SIZE ||
+            (strcmp(made, own) != 0 && words_are_taken(options, made)))
             return false;
         if (strcmp(made, own) != 0) {
             fprintf(out, "%s = ", made);
@@ -299,7 +289,7 @@ void unpack_restore(const struct gad_job_options *options, struct gad_error *err
         for (int k = 0; k < 2; k++) {
             snprintf(from, sizeof(from), "%s_%s", name, k ? "T" : "mT");
             snprintf(to, sizeof(to), "%s.%s", name, k ? "T" : "mT");
-            if (!is_taken(options, from))
+            if (!words_are_taken(options, from))
                 words_restore(error, from, to);
         }
     }

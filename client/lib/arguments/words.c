@@ -3,6 +3,7 @@
  * Called by unpack.c and indexed.c, which give arguments other names.
  */
 #include "client/lib/arguments/words.h"
+#include "client/gpuarrayd.h"
 
 #include <string.h>
 
@@ -60,4 +61,15 @@ void words_restore(struct gad_error *error, const char *from, const char *to)
     replace(error->message, sizeof(error->message), from, to);
     replace(error->expected, sizeof(error->expected), from, to);
     replace(error->found, sizeof(error->found), from, to);
+}
+
+bool words_are_taken(const struct gad_job_options *options, const char *name)
+{
+    for (unsigned i = 0; i < options->n_args; i++)
+        if (strcmp(options->args[i].name, name) == 0)
+            return true;
+    for (unsigned i = 0; i < options->n_outputs; i++)
+        if (words_find(options->outputs[i].expr, name))
+            return true;
+    return false;
 }
