@@ -14,15 +14,17 @@ struct plan_engine;
 /* Where an operand's elements of the box are: base points at the box's first element. Any
  * alignment; strides (bytes, one per axis of the box, arrays' axis order) may be 0 or negative.
  *
- * Of an input that is near, base is where the element would be that is so far from the box's first
- * one, even if that lies beyond an end of an axis: elements in other places are at so many strides
- * from there. */
+ * Of an input that is read near, base is where the box's own first element would be, even if it is
+ * not there: elements in other places are at so many strides from there. Along some axes the memory
+ * may go on beyond the end with what is at the beginning: then the step to an element is the one
+ * within that (neighbours_step()). */
 struct engine_view {
     void *base;
     int64_t strides[ARRAY_MAX_NDIM];
     bool is_swapped;
-    uint32_t goes_on_axes; /* bits, of inputs that are near: along these the memory goes on beyond
-                              the ends as the input does */
+    uint32_t goes_on_axes; /* bits: along these axes of the box the memory goes on */
+    int64_t
+        goes_on_at[ARRAY_MAX_NDIM]; /* along these: where in it the box's own first element is */
     /* Where the pass moves more than the cache holds: */
     bool bypasses_cache;   /* outputs: they are written past it, see cpu_engine_fence() */
     bool is_fetched_ahead; /* inputs: what comes next is asked for while this is computed */

@@ -30,53 +30,57 @@ int64_t neighbours_place(enum near_mode mode, int64_t at, int64_t length)
     }
 }
 
-uint64_t neighbours_together(const struct program *program, const struct pass *pass, unsigned input)
-{
-    unsigned first = neighbours_first(program, input);
-    uint64_t inputs = 0;
-    for (unsigned i = first; i < program->n_inputs; i++)
-        if ((pass->inputs_used >> i & 1) && neighbours_first(program, i) == first)
-            inputs |= UINT64_C(1) << i;
-    return inputs;
-}
-
-/* Offsets along an axis, of all of them. */
+/* Offsets along an axis, of all nears of an input. */
 struct span {
-    int64_t low, high; /* the least, the largest */
-    bool is_mixed;     /* of different modes */
-    bool is_wrap;
+    int64_t low, high; /* the least, the largest; low is above high: there are none */
+    unsigned modes;
 };
 
-static struct span span_of(const struct program *program, uint64_t inputs, int axis)
+static struct span span_of(const struct program *program, const struct pass *pass, unsigned input,
+                           int axis)
 {
     struct span s = {.low = INT64_MAX, .high = INT64_MIN};
-    int mode = -1;
-    for (; inputs; inputs &= inputs - 1) {
-        const struct program_input *input = &program->inputs[__builtin_ctzll(inputs)];
-        int64_t offset = input->is_near ? input->offsets[axis] : 0;
+    for (unsigned i = 0; i < pass->n_nears; i++) {
+        const struct program_near *near = &program->nears[pass->first_near + i];
+        int64_t offset = near->offsets[axis];
+        if (near->input != input)
+            continue;
         s.low = offset < s.low ? offset : s.low;
         s.high = offset > s.high ? offset : s.high;
-        if (offset == 0)
-            continue;
-        s.is_mixed |= mode >= 0 && mode != input->modes[axis];
-        mode = input->modes[axis];
-        s.is_wrap |= mode == NEAR_WRAP;
+        s.modes |= offset != 0 ? 1u << near->modes[axis] : 0;
+    }
+    if (s.low <= s.high && program->inputs[input].has_own) {
+        s.low = s.low > 0 ? 0 : s.low;
+        s.high = s.high < 0 ? 0 : s.high;
     }
     return s;
 }
 
-bool neighbours_reach(const struct program *program, uint64_t inputs, int64_t *ret_reach)
+bool neighbours_are(const struct program *program, const struct pass *pass, unsigned input)
 {
-    const struct program_input *first = &program->inputs[__builtin_ctzll(inputs)];
-    bool is_near = false;
-    for (uint64_t left = inputs; left; left &= left - 1)
-        is_near |= program->inputs[__builtin_ctzll(left)].is_near;
-    for (int i = 0; is_near && i < first->ndim; i++) {
-        struct span s = span_of(program, inputs, i);
+    for (unsigned i = 0; i < pass->n_nears; i++)
+        if (program->nears[pass->first_near + i].input == input)
+            return true;
+    return false;
+}
+
+unsigned neighbours_modes(const struct program *program, const struct pass *pass, unsigned input,
+                          int axis)
+{
+    return span_of(program, pass, input, axis).modes;
+}
+
+bool neighbours_reach(const struct program *program, const struct pass *pass, unsigned input,
+                      int64_t *ret_reach)
+{
+    if (!neighbours_are(program, pass, input))
+        return false;
+    for (int i = 0; i < program->inputs[input].ndim; i++) {
+        struct span s = span_of(program, pass, input, i);
         int64_t most = -s.low > s.high ? -s.low : s.high;
-        ret_reach[i] = s.is_mixed ? 2 * most : s.high - s.low;
+        ret_reach[i] = s.modes & (s.modes - 1) ? 2 * most : s.high - s.low;
     }
-    return is_near;
+    return true;
 }
 
 /* The elements of [first, end) as far as they are anywhere: added to [*low, *high]. The places
@@ -107,30 +111,51 @@ static void wrapped(const struct span *s, int64_t length, int64_t *start, int64_
     *start = *start < 0 ? *start + length : *start >= length ? *start - length : *start;
 }
 
-void neighbours_box(const struct program *program, uint64_t inputs, int ndim, const int64_t *start,
-                    const int64_t *count, int64_t *ret_start, int64_t *ret_count)
+/* Of the nears that have an offset along the axis, and of what lies at its own places. */
+static void cover(const struct program *program, const struct pass *pass, unsigned input, int axis,
+                  int64_t *start, int64_t *count)
 {
-    const struct program_input *first = &program->inputs[__builtin_ctzll(inputs)];
-    for (int i = 0; i < first->ndim; i++) {
-        int axis = ndim - first->ndim + i;
-        int64_t length = first->shape[i], low = INT64_MAX, high = -1;
-        ret_start[i] = length == 1 ? 0 : start[axis];
-        ret_count[i] = length == 1 ? 1 : count[axis];
-        struct span s = span_of(program, inputs, i);
-        if (s.low == 0 && s.high == 0)
+    int64_t length = program->inputs[input].shape[axis], low = INT64_MAX, high = -1;
+    for (unsigned i = 0; i < pass->n_nears; i++) {
+        const struct program_near *near = &program->nears[pass->first_near + i];
+        if (near->input != input)
             continue;
-        if (s.is_wrap) {
-            wrapped(&s, length, &ret_start[i], &ret_count[i]);
-            continue;
-        }
-        for (uint64_t left = inputs; left; left &= left - 1) {
-            const struct program_input *input = &program->inputs[__builtin_ctzll(left)];
-            int64_t at = ret_start[i] + (input->is_near ? input->offsets[i] : 0);
-            add_places((enum near_mode)input->modes[i], at, at + ret_count[i], length, &low, &high);
-        }
-        if (high < 0) /* all of it is beyond */
-            low = high = ret_start[i];
-        ret_start[i] = low;
-        ret_count[i] = high - low + 1;
+        int64_t at = *start + near->offsets[axis];
+        add_places((enum near_mode)near->modes[axis], at, at + *count, length, &low, &high);
     }
+    if (program->inputs[input].has_own)
+        add_places(NEAR_EDGE, *start, *start + *count, length, &low, &high);
+    if (high < 0) /* all of it is beyond */
+        low = high = *start;
+    *start = low;
+    *count = high - low + 1;
+}
+
+void neighbours_box(const struct program *program, const struct pass *pass, unsigned input,
+                    const int64_t *start, const int64_t *count, int64_t *ret_start,
+                    int64_t *ret_count)
+{
+    const struct program_input *of = &program->inputs[input];
+    for (int i = 0; i < of->ndim; i++) {
+        int axis = pass->ndim - of->ndim + i;
+        ret_start[i] = of->shape[i] == 1 ? 0 : start[axis];
+        ret_count[i] = of->shape[i] == 1 ? 1 : count[axis];
+        struct span s = span_of(program, pass, input, i);
+        if (s.low > s.high || (s.low == 0 && s.high == 0))
+            continue;
+        if (s.modes >> NEAR_WRAP & 1)
+            wrapped(&s, of->shape[i], &ret_start[i], &ret_count[i]);
+        else
+            cover(program, pass, input, i, &ret_start[i], &ret_count[i]);
+    }
+}
+
+int64_t neighbours_step(const struct program *program, const struct program_near *near,
+                        const struct engine_view *view, int axis, int own)
+{
+    int64_t offset = near->offsets[own], length = program->inputs[near->input].shape[own];
+    if (!(view->goes_on_axes >> axis & 1))
+        return offset;
+    int64_t at = view->goes_on_at[axis] + offset;
+    return at < 0 ? offset + length : at >= length ? offset - length : offset;
 }

@@ -147,7 +147,8 @@ bool program_reads_boxes(const struct pass *pass, const struct reduction *reduct
 /* Whether an operand is there before anything is computed, element by element. */
 static bool is_there(const struct program *program, const struct operand *operand)
 {
-    return operand->kind == OPERAND_INPUT || operand->kind == OPERAND_INDEX ||
+    return operand->kind == OPERAND_INPUT || operand->kind == OPERAND_NEAR ||
+           operand->kind == OPERAND_INDEX ||
            (operand->kind == OPERAND_REDUCED && !program_is_uniform(program, operand->index));
 }
 

@@ -29,7 +29,8 @@
 #define PROGRAM_MAX_INSNS      1024 /* over all passes */
 #define PROGRAM_MAX_CONSTS     256
 #define PROGRAM_MAX_PASSES     40
-#define PROGRAM_MAX_REDUCTIONS 64 /* over all passes */
+#define PROGRAM_MAX_REDUCTIONS 64   /* over all passes */
+#define PROGRAM_MAX_NEARS      2048 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
 #define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
 #define PROGRAM_MAX_SLABS      2
@@ -42,6 +43,7 @@
 #define PASS_MAX_STORES      (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
 #define PASS_MAX_RESULTS     32                        /* that it reads, tables included */
 #define PASS_MAX_TABLE_BYTES (512u * 1024u)            /* of all tables that it reads */
+#define PASS_MAX_NEARS       512
 
 /* Of a cell in a pass with KTHs; 8 bytes in each input. */
 #define PROGRAM_MAX_KTH_ELEMENTS 8192
@@ -66,6 +68,7 @@ enum operand_kind {
                          OPERAND_INDEX_FLAT */
     OPERAND_TABLE,    /* index into program->reductions: the whole result of an earlier pass, which
                          has one axis; SEARCH_LEFT, SEARCH_RIGHT and TAKE look things up in it */
+    OPERAND_NEAR,     /* index into program->nears, of those of this pass */
 };
 /* The element's number in C order of the pass's shape, uint64. */
 #define OPERAND_INDEX_FLAT UINT16_MAX
@@ -185,8 +188,9 @@ struct pass {
     uint16_t first_insn, n_insns;
     uint16_t first_reduction, n_reductions;
     uint16_t first_store, n_stores;
+    uint16_t first_near, n_nears;
     uint16_t n_registers;
-    uint64_t inputs_used;  /* bit i: input i is read in this pass */
+    uint64_t inputs_used;  /* bit i: input i is read in this pass, as it is or near */
     uint64_t reduced_used; /* bit i: program->reductions[i] is read in this pass, by broadcasting */
     uint64_t tables_used;  /* bit i: in whole, as a table */
     uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
@@ -317,19 +321,23 @@ struct stage {
 /* How an axis goes on beyond its ends: numpy.pad's modes. */
 enum near_mode { NEAR_EDGE, NEAR_CONSTANT, NEAR_REFLECT, NEAR_SYMMETRIC, NEAR_WRAP, NEAR_N_MODES };
 
-/* An array argument as a pass reads it: as it is; written `a.T`; or, written near(a, ...), at each
- * place the element so far away. An argument may be several inputs. Those that are read together
- * share a box of the array, which has what each of them needs (kernels/neighbours.h). */
+/* An array argument, of which a pass reads one box for a box of its own: as it is, or written
+ * `a.T`. An argument may be several inputs: where what is read near is too far apart for one box.
+ */
 struct program_input {
     uint16_t arg;       /* index into request->args */
     bool is_transposed; /* the last two axes are exchanged, here and in `shape` */
-    bool is_near;       /* some of `offsets` are not 0; it is not transposed */
-    uint16_t back;      /* it is read together with the input so many before it, which is the first
-                           of those that are; 0: it is the first */
+    bool has_own;       /* some pass reads its elements at their own places */
     enum dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
-    /* is_near: along its own axes, 0 where it has length 1; at most half of its length with
+};
+
+/* An input as a pass reads it that says near(a, ...): at each place the element so far away, out of
+ * a box that has what all nears of the pass need that are of this input (kernels/neighbours.h). */
+struct program_near {
+    uint16_t input; /* not transposed */
+    /* Not all 0; along the input's axes, 0 where it has length 1; at most half of its length with
      * NEAR_WRAP, else less than that (NEAR_SYMMETRIC: at most that). */
     int64_t offsets[ARRAY_MAX_NDIM];
     uint8_t modes[ARRAY_MAX_NDIM]; /* enum near_mode, where the offset is not 0 */
@@ -353,6 +361,7 @@ struct program {
     uint16_t n_stages, n_products; /* n_products: how many of the stages are products */
     uint16_t n_slabs;              /* of the stages, too */
     uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
+    uint16_t n_nears;
     uint16_t n_all_outputs; /* those of products, too */
     /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
      * elements, if it turns out to be one; -1: none has that trouble. */
@@ -363,6 +372,7 @@ struct program {
     struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
     struct store stores[PROGRAM_MAX_OUTPUTS];
     struct program_input *inputs;
+    struct program_near *nears;
     struct program_output *outputs;
     struct program_const *consts;
     struct program_check *checks;

@@ -164,9 +164,9 @@ static struct kept *find(struct kept set[static N_WAYS], uint64_t hash, const st
 
 static size_t program_bytes(const struct program *p)
 {
-    return sizeof(*p) + p->n_inputs * sizeof(*p->inputs) + p->n_outputs * sizeof(*p->outputs) +
-           p->n_consts * sizeof(*p->consts) + p->n_insns * sizeof(*p->insns) +
-           p->n_slabs * sizeof(*p->slabs);
+    return sizeof(*p) + p->n_inputs * sizeof(*p->inputs) + p->n_nears * sizeof(*p->nears) +
+           p->n_outputs * sizeof(*p->outputs) + p->n_consts * sizeof(*p->consts) +
+           p->n_insns * sizeof(*p->insns) + p->n_slabs * sizeof(*p->slabs);
 }
 
 /* Without memory it is not kept. */

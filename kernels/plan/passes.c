@@ -131,12 +131,9 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
     for (unsigned i = 0; i < p->program->n_inputs; i++) {
         if (!(pass->inputs_used >> i & 1))
             continue;
-        uint64_t together = neighbours_together(p->program, pass, i);
-        if (together & ((UINT64_C(1) << i) - 1)) /* one before it is this operand, too */
-            continue;
         add_input(p, pass, &p->program->inputs[i]);
         struct planned_operand *operand = &p->operands[p->n_operands - 1];
-        if (neighbours_reach(p->program, together, operand->reach))
+        if (neighbours_reach(p->program, pass, i, operand->reach))
             operand->shape.reach = operand->reach;
         if (p->program->inputs[i].is_transposed)
             transpose_last(&p->operands[p->n_operands - 1]);

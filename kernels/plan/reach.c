@@ -36,18 +36,15 @@ static int refuse_bytes(const struct planner *p, const char *argument, int64_t f
     return GAD_LIMIT_EXCEEDED;
 }
 
-/* Along any axis, of inputs that are read together; and another mode along the same. */
-static bool have_wrap(const struct program *program, uint64_t inputs, bool *ret_is_mixed)
+/* Along any axis; and another mode along the same. */
+static bool have_wrap(const struct program *program, const struct pass *pass, unsigned input,
+                      bool *ret_is_mixed)
 {
     bool have = false;
 
     *ret_is_mixed = false;
-    for (int i = 0; i < program->inputs[__builtin_ctzll(inputs)].ndim; i++) {
-        unsigned modes = 0;
-        for (uint64_t left = inputs; left; left &= left - 1) {
-            const struct program_input *input = &program->inputs[__builtin_ctzll(left)];
-            modes |= input->offsets[i] != 0 ? 1u << input->modes[i] : 0;
-        }
+    for (int i = 0; i < program->inputs[input].ndim; i++) {
+        unsigned modes = neighbours_modes(program, pass, input, i);
         have |= modes >> NEAR_WRAP & 1;
         *ret_is_mixed |= (modes >> NEAR_WRAP & 1) && modes != 1u << NEAR_WRAP;
     }
@@ -66,8 +63,7 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
     }
     if (planner_is_stream(&arg->array))
         return refuse(p, arg->name, "it is a stream, which is read once, row by row");
-    if (arg->array.at.kind != LOCATION_PROVIDER ||
-        !have_wrap(p->program, neighbours_together(p->program, pass, index), &is_mixed))
+    if (arg->array.at.kind != LOCATION_PROVIDER || !have_wrap(p->program, pass, index, &is_mixed))
         return 0;
     if (!arg->array.at.provider.wraps)
         return refuse(p, arg->name,
@@ -101,11 +97,9 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
         const struct program_input *input = &p->program->inputs[i];
         if (!(pass->inputs_used >> i & 1))
             continue;
-        int r = input->is_near ? check_input(p, pass, i) : 0;
+        int r = neighbours_are(p->program, pass, i) ? check_input(p, pass, i) : 0;
         if (r)
             return r;
-        if (neighbours_together(p->program, pass, i) & ((UINT64_C(1) << i) - 1))
-            continue; /* an operand with one before it */
         const struct geometry_operand *shape = &p->operands[operand++].shape;
         int64_t n_bytes = element_bytes(shape);
         if (shape->reach && n_bytes > MOST_ELEMENT_BYTES)

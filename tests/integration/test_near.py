@@ -2,6 +2,7 @@
 array lies and however it is cut."""
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
@@ -67,6 +68,24 @@ STEPS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 def stencil(u, mode):
     around = [padded(u, step, mode) for step in STEPS]
     return u + np.float32(0.25) * (around[0] + around[1] + around[2] + around[3] - 4 * u)
+
+
+def test_hundreds_of_offsets(w):
+    """Of one box: in rows that are longer and shorter than what is computed at a time."""
+    rng = np.random.default_rng(4)
+    for shape, reach, mode in (((7, 2100), 4, "reflect"), ((40, 50), 11, "wrap"),
+                               ((9, 10, 11), 2, "edge")):
+        u = rng.integers(-9, 10, shape).astype("f4")
+        steps = list(itertools.product(range(-reach, reach + 1), repeat=len(shape)))
+        most = [n // 2 for n in shape] if mode == "wrap" else shape
+        steps = [s for s in steps if all(abs(o) <= m for o, m in zip(s, most))][:500]
+        whole = np.pad(u, reach, mode)
+        around = [whole[tuple(slice(reach + o, reach + o + n) for o, n in zip(step, shape))]
+                  for step in steps]
+        expr = "+".join(f"{i % 7}*near(u,{','.join(map(str, step))},mode={mode})"
+                        for i, step in enumerate(steps))
+        np.testing.assert_array_equal(w.compute(expr, u=u),
+                                      sum(i % 7 * a for i, a in enumerate(around)), err_msg=mode)
 
 
 def test_files_and_memory_in_any_pool(folder):

@@ -8,6 +8,7 @@
  * at two addresses: in place is only through one of its regions.
  */
 #include "daemon/broker/jobs/output_overlap.h"
+#include "kernels/neighbours.h"
 #include "proto/overlap.h"
 #include "proto/util.h"
 
@@ -206,8 +207,8 @@ static bool is_read_by(const struct program *program, const struct pass *pass, u
                        bool near)
 {
     for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
-        const struct program_input *input = &program->inputs[__builtin_ctzll(left)];
-        if (input->arg == arg && (input->is_near || !near))
+        unsigned input = (unsigned)__builtin_ctzll(left);
+        if (program->inputs[input].arg == arg && (!near || neighbours_are(program, pass, input)))
             return true;
     }
     return false;

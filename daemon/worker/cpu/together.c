@@ -49,7 +49,7 @@ static bool add_operand(const struct tile *t, const struct port *port, const str
     return true;
 }
 
-/* The box of an input that is near, of all grains together. */
+/* The box of an input that is read near, of all grains together. */
 static void near_box_of_all(const struct tile *t, const struct thread_context *th, unsigned input,
                             struct port_box *ret_box)
 {
@@ -61,7 +61,7 @@ static void near_box_of_all(const struct tile *t, const struct thread_context *t
         start[t->together.axis] = t->together.start;
         count[t->together.axis] = t->together.count;
     }
-    reads_box(t->job->program, &t->ports->inputs[input], ndim, start, count, ret_box);
+    reads_box(t->job->program, tile_pass(t), &t->ports->inputs[input], start, count, ret_box);
 }
 
 /* Of a grain's box and what lies around it, along the axis of all, once. */
@@ -83,7 +83,7 @@ static bool add_near(const struct tile *t, const struct thread_context *th, unsi
     }
     n_bytes /= (uint64_t)box->count[own]; /* of one element along the axis */
     *grain_bytes += n_bytes * (uint64_t)th->count[t->together.axis];
-    if (neighbours_reach(t->job->program, near->together, reach))
+    if (neighbours_reach(t->job->program, tile_pass(t), near->index, reach))
         *fixed_bytes += n_bytes * (uint64_t)reach[own];
     return true;
 }
@@ -187,7 +187,7 @@ void together_input_views(const struct tile *t, struct thread_context *th, unsig
     near_box_of_all(t, th, input, &all);
     of->port->ops->place(of->port, &all, th->input_memory[input], view);
     port_pass_view(of->port, ndim, view);
-    reads_views(t->job->program, of, ndim, th->start, &all, th->inputs);
+    reads_view(of, ndim, th->start, &all, view);
 }
 
 int together_fill(const struct tile *t, struct thread_context *th, unsigned input)

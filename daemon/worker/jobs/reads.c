@@ -1,8 +1,8 @@
-/* Inputs that are near (kernels/neighbours.h) and the ports that they are read from.
+/* Inputs that are read near (kernels/neighbours.h) and the ports that they are read from.
  *
- * An argument in memory is read where it lies: each input has a view of its own, as far from the
- * grain as its offsets say, and the engine sees to the ends of axes. Of others the grain's box is
- * read with what lies around it, and the views are into that:
+ * An argument in memory is read where it lies. Of others the grain's box is read with what lies
+ * around it, and the view is into that; the engine finds in it what is near, and sees to the ends
+ * of axes:
  *
  *     slot:   . . . . . . . . .        u: | grain |, near(u, -1, 0): the same, a row above
  *             . . | grain | . .
@@ -26,14 +26,14 @@ static uint32_t going_on(const struct pass_port *input, const struct port_box *b
     return axes;
 }
 
-void reads_box(const struct program *program, const struct pass_port *input, int ndim,
-               const int64_t *start, const int64_t *count, struct port_box *ret_box)
+void reads_box(const struct program *program, const struct pass *pass,
+               const struct pass_port *input, const int64_t *start, const int64_t *count,
+               struct port_box *ret_box)
 {
     if (input->is_near && !port_can(input->port, PORT_MAPPED))
-        neighbours_box(program, input->together, ndim, start, count, ret_box->start,
-                       ret_box->count);
+        neighbours_box(program, pass, input->index, start, count, ret_box->start, ret_box->count);
     else
-        port_pass_box(input->port, ndim, start, count, ret_box);
+        port_pass_box(input->port, pass->ndim, start, count, ret_box);
 }
 
 /* `behind`: of the axes along which the box goes on, those of which this is the part behind the
@@ -79,39 +79,23 @@ void reads_prefetch(const struct pass_port *input, const struct port_box *box)
         input->port->ops->prefetch(input->port, box);
 }
 
-/* From the box's beginning to the grain's first element, along one of the port's axes. */
-static int64_t distance_to(const struct port *port, const struct port_box *box, int axis,
-                           int64_t place, bool goes_on)
+void reads_view(const struct pass_port *input, int ndim, const int64_t *start,
+                const struct port_box *box, struct engine_view *view)
 {
-    int64_t distance = place - box->start[axis], length = port->array.shape[axis];
-    if (!goes_on)
-        return distance;
-    return distance < 0 ? distance + length : distance >= length ? distance - length : distance;
-}
-
-void reads_views(const struct program *program, const struct pass_port *input, int ndim,
-                 const int64_t *start, const struct port_box *box, struct engine_view *views)
-{
-    const struct engine_view view = views[input->index];
     const struct port *port = input->port;
     uint32_t axes = going_on(input, box);
     int n_missing = ndim - port->array.ndim;
-    unsigned last = input->index;
-    for (uint64_t left = input->together; left; left &= left - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(left);
-        const struct program_input *of = &program->inputs[i];
-        char *base = view.base;
-        for (int own = 0; own < port->array.ndim; own++) {
-            int64_t place = start[n_missing + own] + (of->is_near ? of->offsets[own] : 0);
-            if (port->array.shape[own] > 1)
-                base += distance_to(port, box, own, place, axes >> own & 1) *
-                        view.strides[n_missing + own];
-        }
-        views[i] = view;
-        views[i].base = base;
-        views[i].goes_on_axes = axes << n_missing;
-        views[i].is_fetched_ahead = false;
-        last = views[i].base > views[last].base ? i : last;
+    char *base = view->base;
+    for (int own = 0; own < port->array.ndim; own++) {
+        int axis = n_missing + own;
+        int64_t length = port->array.shape[own], at = start[axis] - box->start[own];
+        if (length == 1)
+            continue;
+        if (axes >> own & 1)
+            at += at < 0 ? length : 0;
+        view->goes_on_at[axis] = at;
+        base += at * view->strides[axis];
     }
-    views[last].is_fetched_ahead = view.is_fetched_ahead; /* the others have been there before */
+    view->base = base;
+    view->goes_on_axes = axes << n_missing;
 }

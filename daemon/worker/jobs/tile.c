@@ -41,7 +41,7 @@ void tile_boxes(const struct tile *t, uint64_t grain, struct thread_context *th)
     geometry_grain(g, ops->has_runs ? grain : ops->grain_number(t, grain), th->start, th->count);
     plan_open_clip(tile_plan(t), t->open_length, th->start, th->count);
     for (unsigned i = 0; i < ports->n_inputs; i++)
-        reads_box(t->job->program, &ports->inputs[i], g->ndim, th->start, th->count,
+        reads_box(t->job->program, tile_pass(t), &ports->inputs[i], th->start, th->count,
                   &th->input_boxes[i]);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         port_pass_box(ports->outputs[i].port, g->ndim, th->start, th->count, &th->output_boxes[i]);

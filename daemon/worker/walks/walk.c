@@ -33,13 +33,9 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
     for (unsigned i = 0; i < program->n_inputs; i++) {
         if (!(pass->inputs_used >> i & 1))
             continue;
-        struct pass_port input = {&job->ports[i], i, neighbours_together(program, pass, i), false};
-        for (uint64_t left = input.together; left; left &= left - 1)
-            input.is_near |= program->inputs[__builtin_ctzll(left)].is_near;
-        if (input.together & ((UINT64_C(1) << i) - 1)) /* it is read with one before it */
-            continue;
         add_port(ports, &job->ports[i], ports->n_inputs, false);
-        ports->inputs[ports->n_inputs++] = input;
+        ports->inputs[ports->n_inputs++] =
+            (struct pass_port){&job->ports[i], i, neighbours_are(program, pass, i)};
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = program->stores[pass->first_store + i].output;

@@ -33,10 +33,7 @@ struct journal;
 struct pass_port { /* a port that a pass uses */
     struct port *port;
     unsigned index; /* among the program's inputs or outputs */
-    /* Of an input: bits of the program's, it and those of the pass that are read together with it;
-     * whether any of them is near. */
-    uint64_t together;
-    bool is_near;
+    bool is_near;   /* an input that the pass reads near */
 };
 
 struct pass_ring { /* of one of them */

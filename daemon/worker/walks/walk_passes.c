@@ -85,6 +85,7 @@ void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int
     const struct wjob *job = walk->job;
     const struct port *port = walk->port;
     const struct geometry *g = &plan_of(job)->geometry;
+    const struct pass *pass = &job->program->passes[job->walk.stage->first_pass];
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
     struct port_box box;
     geometry_grain(g, position, start, count);
@@ -92,7 +93,7 @@ void walk_runs_position_box(const struct ring_walk *walk, uint64_t position, int
     port_pass_box(port, g->ndim, start, count, &box);
     for (unsigned i = 0; i < job->walk.ports.n_inputs; i++)
         if (job->walk.ports.inputs[i].port == port)
-            reads_box(job->program, &job->walk.ports.inputs[i], g->ndim, start, count, &box);
+            reads_box(job->program, pass, &job->walk.ports.inputs[i], start, count, &box);
     memcpy(ret_start, box.start, (size_t)port->array.ndim * sizeof(*ret_start));
     memcpy(ret_count, box.count, (size_t)port->array.ndim * sizeof(*ret_count));
 }

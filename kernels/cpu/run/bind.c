@@ -34,6 +34,13 @@ static uint16_t *index_slot_of(struct binding *b, unsigned index)
     return index < (unsigned)b->run->box->ndim ? &b->index_slot[index] : NULL;
 }
 
+static uint16_t *near_slot_of(struct binding *b, unsigned index)
+{
+    const struct pass *pass = b->run->pass;
+    return index - pass->first_near < pass->n_nears ? &b->near_slot[index - pass->first_near]
+                                                    : NULL;
+}
+
 /* A slot for each value that is used; when it is last used. */
 static void scan_operand(struct binding *b, const struct operand *operand, unsigned time)
 {
@@ -48,6 +55,7 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
             b->last_read[index] = (uint16_t)time;
         return;
     case OPERAND_INPUT: slot = index < program->n_inputs ? &b->input_slot[index] : NULL; break;
+    case OPERAND_NEAR: slot = near_slot_of(b, index); break;
     case OPERAND_CONST: slot = index < program->n_consts ? &b->const_slot[index] : NULL; break;
     case OPERAND_REDUCED:
         slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
@@ -67,6 +75,8 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     }
     if (operand->kind == OPERAND_INPUT)
         b->input_last_use[index] = (uint16_t)time;
+    if (operand->kind == OPERAND_NEAR)
+        b->near_last_use[index - b->run->pass->first_near] = (uint16_t)time;
 }
 
 static const struct insn *insn_at(const struct run *run, unsigned i)
@@ -114,7 +124,9 @@ static void scan_pass(struct binding *b)
 static bool is_within_limits(const struct program *program, const struct pass *pass)
 {
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
-           program->n_inputs <= BIND_MAX_INPUTS && program->n_consts <= PROGRAM_MAX_CONSTS &&
+           program->n_inputs <= BIND_MAX_INPUTS && pass->n_nears <= PASS_MAX_NEARS &&
+           pass->first_near + pass->n_nears <= program->n_nears &&
+           program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
            program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
@@ -122,15 +134,42 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            pass->first_store + pass->n_stores <= program->n_stores;
 }
 
-static void add_stream(struct binding *b, uint16_t slot, const struct engine_view *view,
-                       enum dtype dtype, const struct program_input *near)
+static uint64_t period_limit(const struct binding *b)
 {
-    uint64_t limit = b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
+    return b->n_values <= BIND_FEW_VALUES ? BIND_PERIOD_MANY : BIND_PERIOD_FEW;
+}
+
+static void add_stream(struct binding *b, uint16_t slot, const struct engine_view *view,
+                       enum dtype dtype, uint16_t last_use)
+{
     if (slot == NO_SLOT)
         return;
     struct stream *s = &b->run->inputs[b->run->n_inputs++];
-    stream_init(s, b->run->box, view, dtype, limit, near);
+    stream_init(s, b->run->box, view, dtype, period_limit(b));
     s->slot = slot;
+    s->last_use = last_use;
+}
+
+/* Of one input. What is asked for ahead is what follows on the last of all in memory: the others
+ * have been there before. */
+static void add_nears(struct binding *b, unsigned input, const struct engine_view *view)
+{
+    struct run *run = b->run;
+    struct stream *last = b->input_slot[input] == NO_SLOT ? NULL : &run->inputs[run->n_inputs - 1];
+    for (unsigned i = 0; i < run->pass->n_nears; i++) {
+        const struct program_near *near = &run->program->nears[run->pass->first_near + i];
+        if (near->input != input || b->near_slot[i] == NO_SLOT)
+            continue;
+        struct stream *s = &run->inputs[run->n_inputs++];
+        stream_init_near(s, run->box, view, run->program, near, period_limit(b));
+        s->slot = b->near_slot[i];
+        s->last_use = b->near_last_use[i];
+        struct stream *other = s;
+        if (!last || s->base > last->base)
+            other = last, last = s;
+        if (other)
+            other->is_fetched_ahead = false;
+    }
 }
 
 static void init_indices(struct binding *b)
@@ -155,31 +194,23 @@ static void init_streams(struct binding *b, const struct engine_view *inputs,
 {
     struct run *run = b->run;
     const struct program *program = run->program;
-    run->inputs = layout_take(b, BIND_MAX_STREAMS * sizeof(*run->inputs));
+    run->inputs = layout_take(b, (program->n_inputs + run->pass->n_nears + PASS_MAX_RESULTS) *
+                                     sizeof(*run->inputs));
     for (unsigned i = 0; i < program->n_inputs; i++) {
-        const struct program_input *input = &program->inputs[i];
-        add_stream(b, b->input_slot[i], &inputs[i], input->dtype, input->is_near ? input : NULL);
+        add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype, b->input_last_use[i]);
+        add_nears(b, i, &inputs[i]);
     }
     for (unsigned i = 0; reduced && i < program->n_reductions; i++)
         add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result,
-                   NULL);
+                   0);
     run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
     init_indices(b);
     run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
     for (unsigned i = 0; i < run->n_stores; i++) {
         const struct store *store = store_at(run, i);
         stream_init(&run->stores[i].stream, run->box, &outputs[store->output],
-                    stored_dtype(run, store), 0, NULL);
+                    stored_dtype(run, store), 0);
     }
-}
-
-static unsigned last_use_of_stream(const struct binding *b, const struct stream *input)
-{
-    for (unsigned i = 0; i < BIND_MAX_INPUTS; i++) {
-        if (b->input_slot[i] == input->slot)
-            return b->input_last_use[i];
-    }
-    return 0;
 }
 
 static bool reads_table(const struct insn *insn)
@@ -203,10 +234,9 @@ static void settle_in_place(struct binding *b)
             struct stream *input = &run->inputs[j];
             if (!stream_overlaps(&store->stream, input))
                 continue;
-            unsigned last_use = last_use_of_stream(b, input);
-            if (last_use > defined)
+            if (input->last_use > defined)
                 store->is_direct = false;
-            if (last_use > run->n_insns + 1 + i && input->kind != STREAM_PERIODIC)
+            if (input->last_use > run->n_insns + 1 + i && input->kind != STREAM_PERIODIC)
                 input->kind = STREAM_COPIED;
         }
         if (store->is_direct) /* the first store of a register is the direct one */
@@ -221,6 +251,7 @@ static uint16_t slot_of(const struct binding *b, const struct operand *operand)
     switch (operand->kind) {
     case OPERAND_REGISTER: return b->register_slot[operand->index];
     case OPERAND_INPUT: return b->input_slot[operand->index];
+    case OPERAND_NEAR: return b->near_slot[operand->index - b->run->pass->first_near];
     case OPERAND_CONST: return b->const_slot[operand->index];
     case OPERAND_REDUCED: return b->reduced_slot[operand->index];
     case OPERAND_TABLE: return b->table_slot[operand->index];
@@ -363,6 +394,7 @@ static void init_binding(struct binding *b)
 {
     struct run *run = b->run;
     memset(b->input_slot, 0xff, sizeof(b->input_slot));
+    memset(b->near_slot, 0xff, sizeof(b->near_slot));
     memset(b->const_slot, 0xff, sizeof(b->const_slot));
     memset(b->reduced_slot, 0xff, sizeof(b->reduced_slot));
     memset(b->table_slot, 0xff, sizeof(b->table_slot));

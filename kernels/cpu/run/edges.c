@@ -1,9 +1,9 @@
-/* Where an input that is near goes beyond the ends of its array.
+/* Where a near goes beyond the ends of its array.
  *
  *     near(u, 0, -1), mode edge, of a row:      u0 | u0 u1 u2 u3 u4 u5 ...
  *     strips of it:                            [ copied ][ where it lies ][ ...
  *
- * An element's place along each axis is found by the input's mode, one axis at a time, so a row
+ * An element's place along each axis is found by the near's mode, one axis at a time, so a row
  * above the first one is another row or none, as a whole. Only along the fastest axis elements of
  * one row differ: those that lie inside are used where they are, or copied as a run, and those
  * beyond go one by one.
@@ -28,14 +28,14 @@ struct edge_axis {
 
 static struct edge_axis edge_axis_of(const struct stream *s, const struct engine_box *box, int axis)
 {
-    const struct program_input *input = s->near;
-    int own = axis - (box->ndim - input->ndim);
-    if (own < 0 || input->offsets[own] == 0 || s->goes_on_axes >> axis & 1)
+    const struct program_near *near = s->near;
+    int own = axis - (box->ndim - s->near_of->ndim);
+    if (own < 0 || near->offsets[own] == 0 || s->goes_on_axes >> axis & 1)
         return (struct edge_axis){.is_moved = false};
     return (struct edge_axis){.is_moved = true,
-                              .mode = (enum near_mode)input->modes[own],
-                              .first = (box->start ? box->start[axis] : 0) + input->offsets[own],
-                              .length = input->shape[own]};
+                              .mode = (enum near_mode)near->modes[own],
+                              .first = (box->start ? box->start[axis] : 0) + near->offsets[own],
+                              .length = s->near_of->shape[own]};
 }
 
 /* Of the box's element i along the axis, in steps from where its first one would be. */

@@ -23,7 +23,7 @@
 
 #define MAX_UNIFORMS (PROGRAM_MAX_CONSTS + PASS_MAX_RESULTS)
 #define MAX_SLOTS                                                                                  \
-    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 1 + MAX_UNIFORMS +             \
+    (PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_STREAMS + ARRAY_MAX_NDIM + 1 + MAX_UNIFORMS +            \
      PASS_MAX_RESULTS + PASS_MAX_STORES)
 
 #define LARGEST_BOOKS                                                                              \
@@ -35,7 +35,7 @@
      (ARRAY_MAX_NDIM + 2) * sizeof(struct index_stream) +                                          \
      PASS_MAX_STORES * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
 #define LARGEST_STRIPS                                                                             \
-    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_INPUTS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS +            \
+    ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_STREAMS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS +           \
       PASS_MAX_REDUCTIONS + 1) *                                                                   \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)

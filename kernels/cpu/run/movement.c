@@ -18,7 +18,7 @@ static int moved_input(const struct program *program, const struct pass *pass)
         store->src.kind != OPERAND_INPUT || store->src.index >= program->n_inputs)
         return -1;
     const struct program_input *input = &program->inputs[store->src.index];
-    bool is_same = !input->is_near && input->dtype == program->outputs[store->output].dtype;
+    bool is_same = input->dtype == program->outputs[store->output].dtype;
     return is_same && input->dtype != DTYPE_BOOL ? store->src.index : -1;
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/cpu/run/stream.h"
 
 #include "kernels/cpu/run/strided.h"
+#include "kernels/neighbours.h"
 #include "proto/util.h"
 
 #include <string.h>
@@ -85,8 +86,7 @@ static bool is_aligned(const struct stream *s, const struct box *w)
     return (bits & (((uintptr_t)1 << s->item_log2) - 1)) == 0;
 }
 
-void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
-                 enum dtype dtype, uint64_t period_limit, const struct program_input *near)
+static void describe(struct stream *s, const struct engine_view *view, enum dtype dtype)
 {
     *s = (struct stream){
         .dtype = dtype,
@@ -97,12 +97,13 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
         .base = view->base,
         .strides = view->strides,
         .kind = STREAM_COPIED,
-        .near = near,
         .goes_on_axes = view->goes_on_axes,
     };
+}
+
+static void find_kind(struct stream *s, const struct engine_box *box, uint64_t period_limit)
+{
     struct box w;
-    if (near && !edges_are_in(s, box))
-        s->near = NULL;
     walk_init(&w, box, s->strides);
     find_extent(s, &w);
 
@@ -118,7 +119,7 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
         return;
     }
     /* Bools of a source are bytes of any value: they are normalised on the way. */
-    bool is_raw_bool = dtype == DTYPE_BOOL && period_limit > 0;
+    bool is_raw_bool = s->dtype == DTYPE_BOOL && period_limit > 0;
     if (s->is_swapped || is_raw_bool || !is_aligned(s, &w))
         return;
     if (s->near) {
@@ -135,6 +136,28 @@ void stream_init(struct stream *s, const struct engine_box *box, const struct en
         else if (s->n_run >= MIN_RUN)
             s->kind = STREAM_RUNS;
     }
+}
+
+void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
+                 enum dtype dtype, uint64_t period_limit)
+{
+    describe(s, view, dtype);
+    find_kind(s, box, period_limit);
+}
+
+void stream_init_near(struct stream *s, const struct engine_box *box,
+                      const struct engine_view *view, const struct program *program,
+                      const struct program_near *near, uint64_t period_limit)
+{
+    const struct program_input *of = &program->inputs[near->input];
+    describe(s, view, of->dtype);
+    for (int own = 0, axis = box->ndim - of->ndim; own < of->ndim; own++, axis++)
+        s->base += neighbours_step(program, near, view, axis, own) * view->strides[axis];
+    s->near = near;
+    s->near_of = of;
+    if (!edges_are_in(s, box))
+        s->near = NULL;
+    find_kind(s, box, period_limit);
 }
 
 void *stream_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n)

@@ -23,16 +23,21 @@ struct stream {
     uintptr_t low, high; /* the bytes touched, [low, high) */
     void *buffer;        /* for strips that are copied */
     uint16_t slot;
-    /* Of an input that is near, where some of the box's elements lie beyond an end of an axis
-     * (edges.c); else NULL. Such a stream is never linear. */
-    const struct program_input *near;
+    uint16_t last_use;
+    /* Of a near, where some of the box's elements lie beyond an end of an axis (edges.c), and its
+     * input; else NULL. Such a stream is never linear. */
+    const struct program_near *near;
+    const struct program_input *near_of;
     uint32_t goes_on_axes;
 };
 
-/* period_limit: no longer period becomes STREAM_PERIODIC; 0 for outputs. near: NULL, or the input
- * that is. */
+/* period_limit: no longer period becomes STREAM_PERIODIC; 0 for outputs. */
 void stream_init(struct stream *s, const struct engine_box *box, const struct engine_view *view,
-                 enum dtype dtype, uint64_t period_limit, const struct program_input *near);
+                 enum dtype dtype, uint64_t period_limit);
+/* The view is the input's. */
+void stream_init_near(struct stream *s, const struct engine_box *box,
+                      const struct engine_view *view, const struct program *program,
+                      const struct program_near *near, uint64_t period_limit);
 
 static inline bool stream_overlaps(const struct stream *a, const struct stream *b)
 {
@@ -47,8 +52,8 @@ void *stream_direct(const struct stream *s, const struct engine_box *box, uint64
 void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer);
 
-/* edges.c, of inputs that are near: whether any elements of the box lie beyond an end of an axis,
- * s->near being the input; then as stream_direct(), of elements that are in one run; and elements
+/* edges.c, of nears: whether any elements of the box lie beyond an end of an axis, s->near and
+ * near_of being set; then as stream_direct(), of elements that are in one run; and elements
  * to a strip, in the byte order of the array. */
 bool edges_are_in(const struct stream *s, const struct engine_box *box);
 void *edges_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n);

@@ -7,7 +7,7 @@
  * Called once by compile.c, after passes.c.
  */
 #include "kernels/expr/schedule/schedule.h"
-#include "kernels/neighbours.h"
+#include "proto/util.h"
 
 #include <string.h>
 
@@ -20,98 +20,123 @@ static bool comes_before(const struct graph_node *a, const struct graph_node *b)
                                                 : a->near < b->near;
 }
 
-#define TOGETHER_MOST_REACH 32
+#define TOGETHER_MOST_REACH 128
 #define TOGETHER_MOST_BYTES (8 * 1024) /* of what is read for one element */
 
-/* Whether one box for all of these inputs is not much larger than what they need. A client is asked
- * for one box at a time. */
-static bool suits_together(const struct emitter *e, uint64_t inputs)
+/* The offsets that an input has so far. */
+struct extent {
+    int64_t low[ARRAY_MAX_NDIM], high[ARRAY_MAX_NDIM];
+    uint8_t modes[ARRAY_MAX_NDIM]; /* bits */
+};
+
+static void extend(struct extent *x, const struct near_shift *shift, int ndim)
 {
-    const struct program_input *first = &e->draft.inputs[__builtin_ctzll(inputs)];
-    int64_t reach[ARRAY_MAX_NDIM], n_bytes = (int64_t)dtype_size(first->dtype);
-    if (e->c->request->args[first->arg].array.at.kind == LOCATION_PROVIDER)
+    for (int i = 0; i < ndim; i++) {
+        int64_t offset = shift ? shift->offsets[i] : 0;
+        x->low[i] = offset < x->low[i] ? offset : x->low[i];
+        x->high[i] = offset > x->high[i] ? offset : x->high[i];
+        x->modes[i] |= (uint8_t)((offset != 0) << (shift ? shift->modes[i] : 0));
+    }
+}
+
+/* Whether one box for all of it is not much larger than what is needed. A client is asked for one
+ * box at a time. */
+static bool suits_together(const struct emitter *e, const struct program_input *input,
+                           const struct extent *x)
+{
+    int64_t n_bytes = (int64_t)dtype_size(input->dtype);
+    if (e->c->request->args[input->arg].array.at.kind == LOCATION_PROVIDER)
         return true;
-    for (int i = 0; neighbours_reach(&e->draft, inputs, reach) && i < first->ndim; i++) {
-        n_bytes = mul_saturating_i64(n_bytes, reach[i] + 1);
-        if (reach[i] > TOGETHER_MOST_REACH || n_bytes > TOGETHER_MOST_BYTES)
+    for (int i = 0; i < input->ndim; i++) {
+        int64_t reach = x->high[i] - x->low[i];
+        n_bytes = mul_saturating_i64(n_bytes, reach + 1);
+        if (reach > TOGETHER_MOST_REACH || n_bytes > TOGETHER_MOST_BYTES)
             return false;
-        uint8_t modes = 0;
-        for (uint64_t left = inputs; left; left &= left - 1) {
-            const struct program_input *input = &e->draft.inputs[__builtin_ctzll(left)];
-            modes |= (uint8_t)((input->offsets[i] != 0) << input->modes[i]);
-        }
-        if (modes & (modes - 1)) /* of several modes */
+        if (x->modes[i] & (x->modes[i] - 1)) /* of several modes */
             return false;
     }
     return true;
 }
 
-/* The first input that this one is read together with. */
-static uint16_t find_together(const struct emitter *e, uint16_t index)
+/* The input whose box this node is read in, too; one more than all: there is none. */
+static unsigned find_together(const struct emitter *e, const struct graph_node *n,
+                              const struct near_shift *shift, struct extent *extents)
 {
-    const struct program_input *inputs = e->draft.inputs;
-    for (unsigned first = 0; first < index; first++) {
-        uint64_t all = UINT64_C(1) << index;
-        if (inputs[first].back != 0 || inputs[first].arg != inputs[index].arg ||
-            inputs[first].is_transposed || inputs[index].is_transposed)
+    const struct program *p = &e->draft;
+    for (unsigned i = 0; i < p->n_inputs && !n->is_transposed; i++) {
+        struct extent x = extents[i];
+        if (p->inputs[i].arg != n->arg || p->inputs[i].is_transposed)
             continue;
-        for (unsigned i = first; i < index; i++)
-            if (i - inputs[i].back == first)
-                all |= UINT64_C(1) << i;
-        if (suits_together(e, all))
-            return (uint16_t)first;
+        extend(&x, shift, p->inputs[i].ndim);
+        if (!suits_together(e, &p->inputs[i], &x))
+            continue;
+        extents[i] = x;
+        return i;
     }
-    return index;
+    return p->n_inputs;
 }
 
-static void list_input(struct emitter *e, struct graph_node *n, uint16_t index)
+static int too_many_inputs(struct emitter *e)
 {
-    const struct shape *shape = &e->c->graph.shapes[n->shape];
+    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
+                          "too many arguments are used in different ways: as they are, "
+                          "transposed, or near and far apart");
+    error_expected(e->c->error, "at most %d, each of these counted", REQUEST_MAX_ARGS);
+    return r;
+}
+
+static int list_input(struct emitter *e, struct graph_node *n, struct extent *extents)
+{
+    const struct graph *g = &e->c->graph;
+    const struct shape *shape = &g->shapes[n->shape];
+    const struct near_shift *shift = n->near != 0 ? g->shifts[n->near - 1] : NULL;
+    unsigned index = find_together(e, n, shift, extents);
+    if (index == REQUEST_MAX_ARGS)
+        return too_many_inputs(e);
     struct program_input *input = &e->draft.inputs[index];
-    *input = (struct program_input){.arg = (uint16_t)n->arg,
-                                    .is_transposed = n->is_transposed,
-                                    .dtype = (enum dtype)n->dtype,
-                                    .ndim = shape->ndim};
-    if (shape->ndim > 0)
-        memcpy(input->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
-    if (n->near != 0) {
-        const struct near_shift *shift = e->c->graph.shifts[n->near - 1];
-        input->is_near = true;
-        input->beyond = shift->beyond;
-        memcpy(input->offsets, shift->offsets, sizeof(input->offsets));
-        memcpy(input->modes, shift->modes, sizeof(input->modes));
+    if (index == e->draft.n_inputs) {
+        e->draft.n_inputs++;
+        *input = (struct program_input){.arg = (uint16_t)n->arg,
+                                        .is_transposed = n->is_transposed,
+                                        .dtype = (enum dtype)n->dtype,
+                                        .ndim = shape->ndim};
+        if (shape->ndim > 0)
+            memcpy(input->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
+        for (int i = 0; i < shape->ndim; i++)
+            extents[index].low[i] = extents[index].high[i] = shift ? shift->offsets[i] : 0;
+        extend(&extents[index], shift, shape->ndim);
     }
-    input->back = index - find_together(e, index);
-    n->index = index;
+    input->has_own |= shift == NULL;
+    if (shift == NULL)
+        n->index = (uint16_t)index;
+    else
+        n->register_index = (uint8_t)index;
+    return 0;
 }
 
 /* Those that are needed: the state says so. */
 static int list_inputs(struct emitter *e)
 {
     struct graph *g = &e->c->graph;
-    uint16_t used[REQUEST_MAX_ARGS];
     unsigned n_used = 0;
+    uint16_t *used = arena_take(&e->c->arena, g->n_nodes * sizeof(*used));
+    struct extent *extents = arena_take(&e->c->arena, REQUEST_MAX_ARGS * sizeof(*extents));
+    if (used == NULL || extents == NULL)
+        return compiler_no_memory(e->c);
+    memset(extents, 0, REQUEST_MAX_ARGS * sizeof(*extents));
     for (uint16_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i].kind != NODE_INPUT || g->nodes[i].state == 0)
             continue;
         unsigned at = n_used++;
-        if (n_used > REQUEST_MAX_ARGS)
-            continue;
         for (; at > 0 && comes_before(&g->nodes[i], &g->nodes[used[at - 1]]); at--)
             used[at] = used[at - 1];
         used[at] = i;
     }
-    if (n_used > REQUEST_MAX_ARGS) {
-        int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
-                              "too many arguments are used in different ways: as they are, "
-                              "transposed, or near with other offsets");
-        error_expected(e->c->error, "at most %d, each of these counted", REQUEST_MAX_ARGS);
-        error_found(e->c->error, "%u", n_used);
-        return r;
+    for (unsigned i = 0; i < n_used; i++) {
+        int r = list_input(e, &g->nodes[used[i]], extents);
+        if (r)
+            return r;
     }
-    for (uint16_t i = 0; i < n_used; i++)
-        list_input(e, &g->nodes[used[i]], i);
-    e->draft.n_inputs = (uint16_t)n_used;
     return 0;
 }
 
@@ -126,7 +151,7 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
-    p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
+    p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = p->n_nears = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
@@ -139,13 +164,16 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
+    e->max_nears = g->n_shifts == 0 ? 0 : (uint32_t)min_u64(n_insns, PROGRAM_MAX_NEARS);
+    p->nears = arena_take(&c->arena, e->max_nears * sizeof(*p->nears));
     p->outputs = arena_take(&c->arena, p->n_all_outputs * sizeof(*p->outputs));
     e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     p->products = arena_take(&c->arena, p->n_products * sizeof(*p->products));
     p->slabs = arena_take(&c->arena, p->n_slabs * sizeof(*p->slabs));
-    if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->outputs == NULL ||
-        p->checks == NULL || p->products == NULL || p->slabs == NULL || e->stack == NULL)
+    if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->nears == NULL ||
+        p->outputs == NULL || p->checks == NULL || p->products == NULL || p->slabs == NULL ||
+        e->stack == NULL)
         return compiler_no_memory(c);
     return list_inputs(e);
 }
@@ -170,20 +198,22 @@ static void *copy_part(char **at, const void *from, size_t n_bytes)
 static struct program *pack_program(const struct program *draft)
 {
     size_t inputs = draft->n_inputs * sizeof(*draft->inputs);
+    size_t nears = draft->n_nears * sizeof(*draft->nears);
     size_t outputs = draft->n_all_outputs * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
     size_t insns = draft->n_insns * sizeof(*draft->insns);
     size_t checks = draft->n_checks * sizeof(*draft->checks);
     size_t products = draft->n_products * sizeof(*draft->products);
     size_t slabs = draft->n_slabs * sizeof(*draft->slabs);
-    struct program *p =
-        malloc(sizeof(*p) + inputs + outputs + consts + insns + checks + products + slabs + 56);
+    struct program *p = malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + checks +
+                               products + slabs + 64);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
     *p = *draft;
     p->n_refs = 1;
     p->inputs = copy_part(&at, draft->inputs, inputs);
+    p->nears = copy_part(&at, draft->nears, nears);
     p->outputs = copy_part(&at, draft->outputs, outputs);
     p->consts = copy_part(&at, draft->consts, consts);
     p->insns = copy_part(&at, draft->insns, insns);

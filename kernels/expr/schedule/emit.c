@@ -74,15 +74,39 @@ static int const_operand(struct emitter *e, struct graph_node *n, uint16_t *ret)
     return 0;
 }
 
+/* Each pass has nears of its own: a node's index may be of an earlier one. */
+static int near_operand(struct emitter *e, struct pass *pass, struct graph_node *n, uint16_t *ret)
+{
+    struct program *p = &e->draft;
+    const struct near_shift *shift = e->c->graph.shifts[n->near - 1];
+    if (n->index == NODE_NONE || n->index < pass->first_near) {
+        if (pass->n_nears == PASS_MAX_NEARS)
+            return too_many(e, "offsets of near() in one pass", PASS_MAX_NEARS);
+        if (p->n_nears == e->max_nears)
+            return too_many(e, "offsets of near()", e->max_nears);
+        struct program_near *near = &p->nears[p->n_nears];
+        *near = (struct program_near){.input = n->register_index, .beyond = shift->beyond};
+        memcpy(near->offsets, shift->offsets, sizeof(near->offsets));
+        memcpy(near->modes, shift->modes, sizeof(near->modes));
+        n->index = p->n_nears++;
+        pass->n_nears++;
+    }
+    *ret = n->index;
+    pass->inputs_used |= UINT64_C(1) << n->register_index;
+    return 0;
+}
+
 static int make_operand(struct emitter *e, struct pass *pass, struct graph_node *n,
                         struct operand *ret)
 {
     *ret = (struct operand){.dtype = n->dtype};
     switch (n->kind) {
     case NODE_INPUT:
-        ret->kind = OPERAND_INPUT;
+        ret->kind = n->near != 0 ? OPERAND_NEAR : OPERAND_INPUT;
+        if (n->near != 0)
+            return near_operand(e, pass, n, &ret->index);
         ret->index = n->index;
-        pass->inputs_used |= 1ull << ret->index;
+        pass->inputs_used |= UINT64_C(1) << ret->index;
         return 0;
     case NODE_CONST: ret->kind = OPERAND_CONST; return const_operand(e, n, &ret->index);
     case NODE_REDUCTION:
@@ -388,15 +412,12 @@ static int check_near(struct emitter *e, const struct pass *pass, const struct r
 {
     const struct program *p = &e->draft;
     const struct reduction *first = &p->reductions[pass->first_reduction];
-    bool is_near = false;
-    for (uint64_t left = pass->inputs_used; left; left &= left - 1)
-        is_near |= p->inputs[__builtin_ctzll(left)].is_near;
     bool has_first = p->n_reductions > pass->first_reduction;
     const char *what = roots[0].product != 0 || roots[0].slab != 0 ? "a matrix product"
                        : has_first && first->op == OP_QR_R         ? "qr_r"
                        : has_first && first->op == OP_KTH          ? "a quantile"
                                                                    : NULL;
-    if (!is_near || what == NULL)
+    if (pass->n_nears == 0 || what == NULL)
         return 0;
     int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
                           "near in one pass with %s: store one of the two first", what);
@@ -417,6 +438,7 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
     pass->first_insn = p->n_insns;
     pass->first_reduction = p->n_reductions;
     pass->first_store = p->n_stores;
+    pass->first_near = p->n_nears;
     e->used_registers = e->most_registers = 0;
     uint16_t values[2 * SCHEDULE_MAX_ROOTS];
     unsigned n_values = list_values(roots, n_roots, values);

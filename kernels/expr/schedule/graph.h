@@ -6,7 +6,7 @@
 
 #define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
 #define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
-#define EXPR_MAX_SHIFTS 256  /* different ones of near() */
+#define EXPR_MAX_SHIFTS 1024 /* different ones of near() */
 
 enum node_kind {
     NODE_INPUT,
@@ -80,13 +80,13 @@ struct graph_node {
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
-    uint16_t index;  /* of the constant, input or reduction in the program */
+    uint16_t index;  /* of the constant, input, near or reduction in the program */
     uint8_t state;
-    uint8_t register_index;
+    uint8_t register_index; /* of a NODE_INPUT that is near: the input in the program */
     uint8_t slab; /* of slabs.c: the value of a slab that it is, one more than its number */
 };
 
-/* Of a NODE_INPUT that is near, as in struct program_input. */
+/* Of a NODE_INPUT that is near, as in struct program_near. */
 struct near_shift {
     int64_t offsets[ARRAY_MAX_NDIM];
     uint8_t modes[ARRAY_MAX_NDIM];

@@ -95,7 +95,7 @@ struct emitter {
     struct compiler *c;
     struct program draft; /* arrays in the arena */
     uint32_t used_registers, most_registers;
-    uint32_t max_insns;
+    uint32_t max_insns, max_nears;
     uint16_t *stack;
 };
 

@@ -59,6 +59,7 @@ static void add_operand(struct text *t, const struct program *p, const struct op
     switch (o->kind) {
     case OPERAND_REGISTER: add(t, "r%u", o->index); break;
     case OPERAND_INPUT: add(t, "in%u", o->index); break;
+    case OPERAND_NEAR: add(t, "near%u", o->index); break;
     case OPERAND_REDUCED: add(t, "red%u", o->index); break;
     case OPERAND_TABLE: add(t, "table red%u", o->index); break;
     case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
@@ -192,12 +193,27 @@ static void add_slab(struct text *t, const struct program_slab *slab)
         }
 }
 
+static void add_near(struct text *t, const struct program *p, unsigned index)
+{
+    static const char *const modes[] = {"edge", "constant", "reflect", "symmetric", "wrap"};
+    const struct program_near *near = &p->nears[index];
+    add(t, "  near%u = in%u at ", index, near->input);
+    for (int i = 0; i < p->inputs[near->input].ndim; i++) {
+        add(t, "%s%" PRId64, i == 0 ? "" : ", ", near->offsets[i]);
+        if (near->offsets[i] != 0)
+            add(t, " %s", modes[near->modes[i]]);
+    }
+    add(t, "\n");
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
     add(t, "pass %u over ", index);
     add_shape(t, pass->ndim, pass->shape);
     add(t, ": %u register%s\n", pass->n_registers, pass->n_registers == 1 ? "" : "s");
+    for (unsigned i = 0; i < pass->n_nears; i++)
+        add_near(t, p, pass->first_near + i);
     for (unsigned i = 0; i < pass->n_insns; i++)
         add_insn(t, p, &p->insns[pass->first_insn + i]);
     for (unsigned i = 0; i < pass->n_reductions; i++) {
@@ -224,20 +240,6 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
                 p->checks[i].limit, p->checks[i].expected);
 }
 
-static void add_near(struct text *t, const struct program_input *input, unsigned index)
-{
-    static const char *const modes[] = {"edge", "constant", "reflect", "symmetric", "wrap"};
-    const char *before = " near ";
-    for (int i = 0; input->is_near && i < input->ndim; i++) {
-        add(t, "%s%" PRId64, before, input->offsets[i]);
-        if (input->offsets[i] != 0)
-            add(t, " %s", modes[input->modes[i]]);
-        before = ", ";
-    }
-    if (input->back > 0)
-        add(t, " with in%u", index - input->back);
-}
-
 void program_print(const struct program *program, char *buffer, size_t n_bytes)
 {
     if (n_bytes == 0)
@@ -249,7 +251,6 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
         add(&t, "in%u = argument %u%s: %s ", i, input->arg,
             input->is_transposed ? " transposed" : "", dtype_name(input->dtype));
         add_shape(&t, input->ndim, input->shape);
-        add_near(&t, input, i);
         add(&t, "\n");
     }
     for (unsigned i = 0; i < program->n_stages; i++) {

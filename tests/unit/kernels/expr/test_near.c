@@ -3,6 +3,8 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void check_text(const char *exprs, const char *text)
@@ -15,39 +17,62 @@ static void check_text(const char *exprs, const char *text)
 
 Test(expr_near, of_an_expression_is_the_expression_of_what_is_near)
 {
-    check_text("f8 + near(f8 * row, 1, -1, mode=wrap)",
-               "in0 = argument 10: float64 (3, 4)\n"
-               "in1 = argument 10: float64 (3, 4) near 1 wrap, -1 wrap with in0\n"
-               "in2 = argument 11: float64 (4,) near -1 wrap\n"
-               "pass 0 over (3, 4): 1 register\n"
-               "  r0 = multiply.float64 in1 in2\n"
-               "  r0 = add.float64 in0 r0\n"
-               "  out0 = r0 (float64)\n");
+    check_text("f8 + near(f8 * row, 1, -1, mode=wrap)", "in0 = argument 10: float64 (3, 4)\n"
+                                                        "in1 = argument 11: float64 (4,)\n"
+                                                        "pass 0 over (3, 4): 1 register\n"
+                                                        "  near0 = in0 at 1 wrap, -1 wrap\n"
+                                                        "  near1 = in1 at -1 wrap\n"
+                                                        "  r0 = multiply.float64 near0 near1\n"
+                                                        "  r0 = add.float64 in0 r0\n"
+                                                        "  out0 = r0 (float64)\n");
     check_text("near(f8 - max(f8), 0, 1) + near(near(f8, 0, 1), 1, 0)",
                "in0 = argument 10: float64 (3, 4)\n"
-               "in1 = argument 10: float64 (3, 4) near 0, 1 edge with in0\n"
-               "in2 = argument 10: float64 (3, 4) near 1 edge, 1 edge with in0\n"
                "pass 0 over (3, 4): 0 registers\n"
                "  red0 = max.float64 in0 (float64)\n"
                "pass 1 over (3, 4): 1 register\n"
-               "  r0 = subtract.float64 in1 red0\n"
-               "  r0 = add.float64 r0 in2\n"
+               "  near0 = in0 at 0, 1 edge\n"
+               "  near1 = in0 at 1 edge, 1 edge\n"
+               "  r0 = subtract.float64 near0 red0\n"
+               "  r0 = add.float64 r0 near1\n"
+               "  out0 = r0 (float64)\n");
+}
+
+Test(expr_near, passes_have_nears_of_their_own_and_one_box_where_that_is_not_much_larger)
+{
+    check_text("near(f8, 1, 0) + sum(near(f8, 1, 0)) + near(f8, 0, -1, mode=reflect)",
+               "in0 = argument 10: float64 (3, 4)\n"
+               "pass 0 over (3, 4): 0 registers\n"
+               "  near0 = in0 at 1 edge, 0\n"
+               "  red0 = sum.float64 near0 (float64)\n"
+               "pass 1 over (3, 4): 1 register\n"
+               "  near1 = in0 at 1 edge, 0\n"
+               "  near2 = in0 at 0, -1 reflect\n"
+               "  r0 = add.float64 near1 red0\n"
+               "  r0 = add.float64 r0 near2\n"
+               "  out0 = r0 (float64)\n");
+    check_text("near(f8, 1, 0) + near(f8, -1, 0, mode=reflect)", /* two ways of going on */
+               "in0 = argument 10: float64 (3, 4)\n"
+               "in1 = argument 10: float64 (3, 4)\n"
+               "pass 0 over (3, 4): 1 register\n"
+               "  near0 = in0 at 1 edge, 0\n"
+               "  near1 = in1 at -1 reflect, 0\n"
+               "  r0 = add.float64 near0 near1\n"
                "  out0 = r0 (float64)\n");
 }
 
 Test(expr_near, what_is_beyond_a_constant_is_the_expressions)
 {
-    check_text("near(f8, 0, -1, mode=constant, value=2)",
-               "in0 = argument 10: float64 (3, 4) near 0, -1 constant\n"
-               "pass 0 over (3, 4): 0 registers\n"
-               "  out0 = in0 (float64)\n");
-    check_text("near(-f8, 0, -1, mode=constant, value=2)",
-               "in0 = argument 10: float64 (3, 4) near 0, -1 edge\n"
-               "pass 0 over (3, 4): 2 registers\n"
-               "  r0 = greater_equal.int64 index1 1\n"
-               "  r1 = negative.float64 in0\n"
-               "  r1 = where.float64 r0 r1 2\n"
-               "  out0 = r1 (float64)\n");
+    check_text("near(f8, 0, -1, mode=constant, value=2)", "in0 = argument 10: float64 (3, 4)\n"
+                                                          "pass 0 over (3, 4): 0 registers\n"
+                                                          "  near0 = in0 at 0, -1 constant\n"
+                                                          "  out0 = near0 (float64)\n");
+    check_text("near(-f8, 0, -1, mode=constant, value=2)", "in0 = argument 10: float64 (3, 4)\n"
+                                                           "pass 0 over (3, 4): 2 registers\n"
+                                                           "  near0 = in0 at 0, -1 edge\n"
+                                                           "  r0 = greater_equal.int64 index1 1\n"
+                                                           "  r1 = negative.float64 near0\n"
+                                                           "  r1 = where.float64 r0 r1 2\n"
+                                                           "  out0 = r1 (float64)\n");
     check_text("f8 + near(row * 2, 4, mode=constant)", "in0 = argument 10: float64 (3, 4)\n"
                                                        "pass 0 over (3, 4): 1 register\n"
                                                        "  r0 = add.float64 in0 0\n"
@@ -56,12 +81,12 @@ Test(expr_near, what_is_beyond_a_constant_is_the_expressions)
 
 Test(expr_near, offsets_are_as_short_as_they_can_be)
 {
-    check_text("near(f8, -5, 0) + near(f8, 4, -3, mode=wrap)",
-               "in0 = argument 10: float64 (3, 4) near -2 edge, 0\n"
-               "in1 = argument 10: float64 (3, 4) near 1 wrap, 1 wrap\n"
-               "pass 0 over (3, 4): 1 register\n"
-               "  r0 = add.float64 in0 in1\n"
-               "  out0 = r0 (float64)\n");
+    check_text("near(f8, -5, 0) + near(f8, 0, -3, mode=wrap)", "in0 = argument 10: float64 (3, 4)\n"
+                                                               "pass 0 over (3, 4): 1 register\n"
+                                                               "  near0 = in0 at -2 edge, 0\n"
+                                                               "  near1 = in0 at 0, 1 wrap\n"
+                                                               "  r0 = add.float64 near0 near1\n"
+                                                               "  out0 = r0 (float64)\n");
     check_text("near(column, 0, 7) + near(f8, 3, 4, mode=wrap)",
                "in0 = argument 10: float64 (3, 4)\n"
                "in1 = argument 12: float64 (3, 1)\n"
@@ -104,4 +129,30 @@ Test(expr_near, refusals_say_what_to_write)
         {"near(f8, 1, 0, mode=reflect)", "float64 (3, 4)"},
     };
     EXPECT_RESULTS(cases);
+}
+
+/* near(big, ...) + near(big, ...), each with another offset. */
+static char *sum_of_offsets(unsigned n)
+{
+    char *text = calloc(n, 40), *at = text;
+    for (unsigned i = 0; i < n; i++)
+        at += sprintf(at, "%snear(big,%u,%u)", i > 0 ? "+" : "", i / 20, i % 20 + 1);
+    return text;
+}
+
+Test(expr_near, offsets_share_a_box_and_only_very_many_are_refused)
+{
+    char *text = sum_of_offsets(PASS_MAX_NEARS);
+    struct fixture *f = fixture_new();
+    fixture_add_array(f, "big", DTYPE_FLOAT32, 2, (int64_t[]){60, 40});
+    cr_assert(eq(int, fixture_compile(f, text), 0), "%s", f->error.message);
+    cr_expect(eq(int, f->program->n_inputs, 1));
+    cr_expect(eq(int, f->program->n_nears, PASS_MAX_NEARS));
+    cr_expect(f->program->passes[0].n_registers <= 2);
+    free(text);
+    text = sum_of_offsets(PASS_MAX_NEARS + 1);
+    cr_expect(eq(int, fixture_compile(f, text), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 512 offsets of near() in one pass"));
+    fixture_free(f);
+    free(text);
 }

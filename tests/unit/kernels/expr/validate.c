@@ -44,6 +44,28 @@ static const char *check_input(struct walk *w, const struct operand *o)
     return check_shape(w, input->ndim, input->shape);
 }
 
+static const char *check_near(struct walk *w, const struct operand *o)
+{
+    const struct pass *pass = w->pass;
+    CHECK(o->index >= pass->first_near && o->index - pass->first_near < pass->n_nears);
+    const struct program_near *near = &w->program->nears[o->index];
+    CHECK(near->input < w->program->n_inputs);
+    const struct program_input *input = &w->program->inputs[near->input];
+    bool is_moved = false;
+    CHECK(o->dtype == input->dtype && !input->is_transposed);
+    for (int i = 0; i < ARRAY_MAX_NDIM; i++) {
+        int64_t offset = near->offsets[i], length = i < input->ndim ? input->shape[i] : 0;
+        is_moved |= offset != 0;
+        CHECK(offset == 0 || (i < input->ndim && near->modes[i] < NEAR_N_MODES));
+        CHECK(offset == 0 || near->modes[i] != NEAR_WRAP ||
+              (offset <= length / 2 && -offset <= length / 2));
+        CHECK(offset == 0 || (offset <= length && -offset <= length));
+    }
+    CHECK(is_moved);
+    w->inputs_used |= UINT64_C(1) << near->input;
+    return check_shape(w, input->ndim, input->shape);
+}
+
 static const struct stage *stage_of(const struct program *p, unsigned pass)
 {
     unsigned i = 0;
@@ -99,6 +121,7 @@ static const char *check_operand(struct walk *w, const struct operand *o)
     CHECK(o->dtype < DTYPE_COUNT);
     switch (o->kind) {
     case OPERAND_INPUT: return check_input(w, o);
+    case OPERAND_NEAR: return check_near(w, o);
     case OPERAND_CONST:
         CHECK(o->index < w->program->n_consts);
         CHECK(o->dtype == w->program->consts[o->index].dtype);
@@ -489,10 +512,7 @@ static const char *check_tables(const struct job_request *request, const struct 
         const struct program_input *input = &p->inputs[i];
         CHECK(i == 0 || input->arg > input[-1].arg ||
               (input->arg == input[-1].arg &&
-               (input->is_near || (input->is_transposed && !input[-1].is_transposed))));
-        CHECK(!input->is_near || !input->is_transposed);
-        CHECK(input->back <= i && input[-input->back].arg == input->arg);
-        CHECK(input[-input->back].back == 0);
+               (!input->has_own || (input->is_transposed && !input[-1].is_transposed))));
         CHECK(!input->is_transposed || is_of_operands(p, i));
         const char *fault = check_input_shape(input, &request->args[input->arg].array);
         if (fault != NULL)
