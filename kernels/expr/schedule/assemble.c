@@ -76,23 +76,25 @@ static unsigned find_together(const struct emitter *e, const struct graph_node *
     return p->n_inputs;
 }
 
-static int too_many_inputs(struct emitter *e)
+static int too_many_inputs(struct emitter *e, unsigned n_more)
 {
     int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
                           "too many arguments are used in different ways: as they are, "
                           "transposed, or near and far apart");
     error_expected(e->c->error, "at most %d, each of these counted", REQUEST_MAX_ARGS);
+    error_found(e->c->error, "%u", REQUEST_MAX_ARGS + n_more);
     return r;
 }
 
-static int list_input(struct emitter *e, struct graph_node *n, struct extent *extents)
+/* False: there is no room for one more. */
+static bool list_input(struct emitter *e, struct graph_node *n, struct extent *extents)
 {
     const struct graph *g = &e->c->graph;
     const struct shape *shape = &g->shapes[n->shape];
     const struct near_shift *shift = n->near != 0 ? g->shifts[n->near - 1] : NULL;
     unsigned index = find_together(e, n, shift, extents);
     if (index == REQUEST_MAX_ARGS)
-        return too_many_inputs(e);
+        return false;
     struct program_input *input = &e->draft.inputs[index];
     if (index == e->draft.n_inputs) {
         e->draft.n_inputs++;
@@ -111,14 +113,14 @@ static int list_input(struct emitter *e, struct graph_node *n, struct extent *ex
         n->index = (uint16_t)index;
     else
         n->register_index = (uint8_t)index;
-    return 0;
+    return true;
 }
 
 /* Those that are needed: the state says so. */
 static int list_inputs(struct emitter *e)
 {
     struct graph *g = &e->c->graph;
-    unsigned n_used = 0;
+    unsigned n_used = 0, n_more = 0;
     uint16_t *used = arena_take(&e->c->arena, g->n_nodes * sizeof(*used));
     struct extent *extents = arena_take(&e->c->arena, REQUEST_MAX_ARGS * sizeof(*extents));
     if (used == NULL || extents == NULL)
@@ -132,12 +134,9 @@ static int list_inputs(struct emitter *e)
             used[at] = used[at - 1];
         used[at] = i;
     }
-    for (unsigned i = 0; i < n_used; i++) {
-        int r = list_input(e, &g->nodes[used[i]], extents);
-        if (r)
-            return r;
-    }
-    return 0;
+    for (unsigned i = 0; i < n_used; i++)
+        n_more += !list_input(e, &g->nodes[used[i]], extents);
+    return n_more > 0 ? too_many_inputs(e, n_more) : 0;
 }
 
 static int emitter_init(struct emitter *e, struct compiler *c, const struct schedule *s)
