@@ -112,8 +112,8 @@ def run(w, texts, source):
 def load(daemon):
     """Jobs of another connection that are there all the time."""
     with daemon.connect() as other:
-        region = wire.Region(other, 4 << 20)
-        b = region.array("f4", (1 << 20,))
+        region = wire.Region(other, 1 << 20)
+        b = region.array("f4", (1 << 18,))
         b[:] = 1.5
         idents = [other.send("job.run", args={"b": described(b, region.at())},
                              outputs=[{"expr": "sum(exp(sin(b)))"}]) for _ in range(12)]

@@ -160,8 +160,12 @@ static inline f64 sum_of(vector a)
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__SANITIZE_ADDRESS__)
+#define UNROLL /* the checks in every copy take too long to compile */
+#else
 #define UNROLL _Pragma("GCC unroll 16")
-#define AHEAD  512 /* bytes */
+#endif
+#define AHEAD 512 /* bytes */
 
 /* How many rows, or vectors of columns, are done together. */
 INLINE size_t together(size_t n_results)

@@ -280,6 +280,7 @@ def test_a_loop_of_large_results_does_not_grow(gd, daemon):
 
     for k in range(4):
         result = gd.evaluate("a+k", a=a, k=k)
+    no_thread_of_futures()  # of the tests before
     before = state(gd)
     own, in_memory = private_bytes(), shared()
     for k in range(12):

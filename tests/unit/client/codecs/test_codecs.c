@@ -22,7 +22,7 @@ static uint32_t any(void)
 static void fill_bytes(uint8_t *bytes, size_t n, bool is_noise)
 {
     for (size_t i = 0; i < n; i++)
-        bytes[i] = is_noise ? (uint8_t)any() : (uint8_t)(i / 37 + (any() % 50 == 0));
+        bytes[i] = is_noise ? (uint8_t)any() : (uint8_t)(i / 37 + (i % 37 == 0 && any() % 2));
 }
 
 static struct codec_step step_of(const char *name, unsigned item_bytes)
@@ -88,7 +88,8 @@ Test(codecs, give_back_what_they_took)
         if (!codec_at(c)->encode)
             continue;
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-            for (unsigned item_bytes = 1; item_bytes <= 8; item_bytes++) {
+            unsigned step = sizes[i] > 5000 ? 3 : 1;
+            for (unsigned item_bytes = 1; item_bytes <= 8; item_bytes += step) {
                 struct codec_pipeline pipeline = {.n_steps = 1};
                 pipeline.steps[0] = step_of(codec_at(c)->name, item_bytes);
                 pipeline.steps[0].is_optional = true;

@@ -28,8 +28,14 @@ static void copy_plainly(char *packed, char *first, int ndim, const int64_t *cou
 
 static void fill_random(char *bytes, size_t n, unsigned *seed)
 {
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)rand_r(seed);
+    uint64_t state = UINT64_C(88172645463325252) + *seed;
+    for (size_t i = 0; i < n; i += sizeof(state)) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        memcpy(bytes + i, &state, n - i < sizeof(state) ? n - i : sizeof(state));
+    }
+    *seed = (unsigned)state;
 }
 
 /* Both directions, every byte of both memories compared, also those that must stay. */
