@@ -304,13 +304,15 @@ static int use_next(struct scan_reader *reader, scan_use_fn *use, void *state)
     return r;
 }
 
-/* To the oldest number that the ring may still have. */
+/* Who has missed what comes next begins where the newer half of the ring does: what is older is
+ * overwritten before long. */
 static void catch_up(struct scan_reader *reader)
 {
-    uint64_t stamp = stamp_of(reader, reader->next);
-    uint64_t last = stamp > 0 ? (stamp - 1) / 2 : 0;
-    if (stamp > 2 * reader->next + 2)
-        reader->next = last - reader->layout.n_slots + 1;
+    uint64_t n_begun = 0;
+    for (uint64_t i = 0; i < reader->layout.n_slots; i++)
+        n_begun = max_u64(n_begun, (stamp_of(reader, i) + 1) / 2);
+    if (n_begun > reader->next + reader->layout.n_slots)
+        reader->next = n_begun - reader->layout.n_slots / 2;
 }
 
 /* Circles -------------------------------------------------------------------------------------- */

@@ -26,10 +26,12 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define REJOIN_MS        2000 /* to connect, and for the answer: else rows are read without a scan */
-#define MIN_WANTED_SHARE 2u   /* chunks that have wanted rows: one in so many at least */
+#define PAGE_BYTES       4096u
+#define MIN_WANTED_SHARE 2u /* chunks that have wanted rows: one in so many at least */
 
 struct shared_rows {
     pthread_mutex_t lock;
@@ -175,6 +177,19 @@ static int open_file(void *state, uint32_t number)
     return fd < 0 ? -errno : fd;
 }
 
+/* Before the circle, in which others wait a moment for this reader and then do no more: rows of its
+ * first chunks alone touch nearly all pages of a window, and making those takes longer. */
+static void make_pages(const struct row_target *target, uint64_t n_rows)
+{
+    uint64_t n_base = min_u64(target->rows_per_base, n_rows);
+    for (uint64_t first = 0; first < n_rows; first += n_base) {
+        char *begin = row_target_place(target, first);
+        size_t before = (uintptr_t)begin % PAGE_BYTES;
+        uint64_t n_bytes = min_u64(n_rows - first, n_base) * target->stride_bytes;
+        (void)madvise(begin - before, before + n_bytes, MADV_POPULATE_WRITE);
+    }
+}
+
 static int bring(void *state, struct row_source *source, const struct row_order *order,
                  const struct row_target *target, const struct gather_options *options,
                  struct row_failure *ret_failure)
@@ -187,6 +202,7 @@ static int bring(void *state, struct row_source *source, const struct row_order 
     if (!wants_most(&b) || pthread_mutex_trylock(&shared->lock) != 0)
         return gather(&alone, order, target, options, ret_failure);
     *ret_failure = (struct row_failure){0};
+    make_pages(target, order->n);
     int r = scan_reader_circle(shared->reader, use, &b, options->is_cancelled, &circle);
     pthread_mutex_unlock(&shared->lock);
     if (r == 0)

@@ -202,6 +202,32 @@ Test(scan_reader, a_circle_has_every_chunk_once)
     end(&whole);
 }
 
+Test(scan_reader, who_was_away_while_others_went_on_has_every_chunk_once)
+{
+    struct seen away = {.n_all = 0}, busy = {.n_all = 0};
+    struct scan_reader *reader;
+    struct scan_circle circle;
+    struct whole whole, other;
+    int pair[2];
+    make(&whole);
+    other = whole;
+    cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
+    cr_assert(eq(int, scan_server_join(whole.server, pair[1], &other.place), 0));
+    cr_assert(eq(int, pthread_create(&other.ear, NULL, hear, &other), 0));
+    cr_assert(eq(int, new_reader(&whole, pair[0], 1000, &reader), 0));
+    for (unsigned round = 1; round <= 2; round++) {
+        for (unsigned i = 1; i <= 3; i++)
+            cr_assert(eq(int, scan_reader_circle(whole.reader, use, &busy, NULL, &circle), 0));
+        cr_assert(eq(int, scan_reader_circle(reader, use, &away, NULL, &circle), 0));
+        check_seen(&away, round);
+        cr_assert(eq(u64, circle.n_own, 2));
+    }
+    scan_reader_free(reader);
+    __atomic_store_n(&other.is_deaf, true, __ATOMIC_RELEASE);
+    pthread_join(other.ear, NULL);
+    end(&whole);
+}
+
 Test(scan_reader, goes_on_by_itself_when_the_process_is_gone)
 {
     struct whole whole;
