@@ -226,8 +226,8 @@ def test_integers_are_multiplied_by_our_own_kernels(w):
 # -- journals -------------------------------------------------------------------------------------
 
 @pytest.mark.plain
-@pytest.mark.parametrize("in_region,text", [(False, "a @ b + c"), (True, "a @ b + c"),
-                                            (False, "a @ a.T + c")])
+@pytest.mark.parametrize("in_region,text", conftest.some(
+    [(False, "a @ b + c"), (True, "a @ b + c"), (False, "a @ a.T + c")], 3))
 def test_a_sum_of_several_tiles_with_a_journal(start, folder, in_region, text):
     """Applied once, whenever the worker is killed; then it goes on."""
     daemon, states, rng = start(pool="64M"), set(), random.Random(len(text) + in_region)

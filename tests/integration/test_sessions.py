@@ -353,6 +353,7 @@ def test_every_help_says_what_and_how_with_examples_and_exit_codes(daemon):
     assert daemon.ctl("help", "run").stdout == found["run"]
 
 
+@pytest.mark.slow  # what they do runs under sanitizers in the tests of each verb
 def test_the_examples_of_every_help_work(daemon, place):
     env = {**place.env, "GPUARRAYD_SOCKET": daemon.socket}
     folder = place.path / "work"
