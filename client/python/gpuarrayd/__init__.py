@@ -13,7 +13,8 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
                    linalg.norm; median, quantile; cumsum, diff; histogram, bincount, take;
                    x @ y, matmul with alpha and beta, tensordot, einsum, diagonal
     streams        from_generator, stream, stream_writer
-    functions      map_blocks: of blocks, in this process
+    functions      vectorize, stencil: of numbers and neighbours, written in Python;
+                   map_blocks: of blocks, in this process
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
     decompositions linalg.svd, pca, lstsq, qr ...; cov, corrcoef
@@ -62,14 +63,16 @@ if TYPE_CHECKING:
     from ._linalg.spread import corrcoef as corrcoef
     from ._linalg.spread import cov as cov
     from ._jobs.future import Future as Future
+    from ._kernels.stencil import stencil as stencil
+    from ._kernels.vectorize import vectorize as vectorize
 
 __version__ = _core.versions().split(",")[0].split()[1]
 
 __all__ = [
     "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
     "empty", "empty_like", "zeros", "zeros_like", "asarray", "from_generator", "stream",
-    "stream_writer", "map_blocks", "Dataset", "DataLoader", "connect", "close", "info", "stats",
-    "ops", "errors",
+    "stream_writer", "vectorize", "stencil", "map_blocks", "Dataset", "DataLoader", "connect",
+    "close", "info", "stats", "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",
@@ -119,6 +122,10 @@ if not TYPE_CHECKING:  # the checker would believe in every name
             with _loading.loading():
                 from ._jobs.future import Future
             return Future
+        if name in ("vectorize", "stencil"):
+            import importlib
+            with _loading.loading():
+                return getattr(importlib.import_module(f"gpuarrayd._kernels.{name}"), name)
         if name in ("cov", "corrcoef"):
             with _loading.loading():
                 from ._linalg import spread

@@ -102,3 +102,19 @@ except gd.Error as error:
     assert_type(error.code, str)
 except gd.TooLargeForPool as error:
     memory: MemoryError = error
+
+
+# Functions of numbers and of neighbours.
+@gd.vectorize(otypes="f4", bound=9)
+def soft(v: float) -> float:
+    return v if v > 1 else 0.0
+
+
+@gd.stencil(mode="wrap")
+def above(v: Any) -> Any:
+    return v[-1, 0]
+
+
+gd.save("y.npy", soft(x) + above(x))
+gd.vectorize(soft.py_func).check(a)
+gd.stencil("constant", boundary="wrap")(above.py_func)  # type: ignore[call-overload]

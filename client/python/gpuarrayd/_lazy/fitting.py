@@ -24,6 +24,7 @@ _TRUTHS = frozenset("equal not_equal less less_equal greater greater_equal logic
                     "logical_xor logical_not isnan isfinite isinf any all".split())
 _ORDERS = frozenset("equal not_equal less less_equal greater greater_equal".split())
 _BOOLS = _ORDERS | {"logical_and", "logical_or", "logical_xor"}  # of two
+_OF_BOOLS = frozenset("bitwise_and bitwise_or bitwise_xor invert minimum maximum".split())
 _FLOATS = frozenset("divide hypot arctan2 copysign nextafter float_power logaddexp logaddexp2 "
                     "heaviside isclose".split())
 _CHOICES = frozenset(["where", "select"])
@@ -84,6 +85,8 @@ def _of_call(node: Call) -> np.dtype[np.generic]:
             for part in _values(node.op, node.parts)):
         return _NONE
     found = [part for part in parts if part is not None]
+    if len(found) == len(parts) and all(one.kind == "b" for one in found):
+        return np.dtype(bool) if node.op in _OF_BOOLS | _CHOICES else _NONE
     return np.result_type(*found) if found and all(one.kind in "iu" for one in found) else _NONE
 
 

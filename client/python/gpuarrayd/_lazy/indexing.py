@@ -99,7 +99,7 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
                          node.along)
         return node if is_all(items, node.shape) else _selected(computed(node), items, ())
     if isinstance(node, Call):
-        return Call(node.op, parts, node.options, node.result, node.dtype)
+        return node.of(parts)
     if items:
         raise errors.Unsupported(
             "a new axis of a single number is not computed; use compute()", argument="[]",

@@ -1,0 +1,1 @@
+"""Functions of numbers, written in Python, as expressions: gd.vectorize and gd.stencil."""

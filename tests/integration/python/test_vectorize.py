@@ -1,0 +1,185 @@
+"""@gd.vectorize: functions of numbers as functions of arrays, against the functions themselves."""
+
+import linecache
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from catalogue import NUMPY_2
+from programs import program
+
+pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")
+
+SCALE = 1.25
+STEPS = (1, 0.25, -2)
+TABLE = np.arange(3.)
+
+
+def half(x, by=2):
+    """Inlined."""
+    return x / by
+
+
+def compiled(source, name="f", **others):
+    """A function of a source that inspect finds."""
+    filename = f"<{name} {abs(hash(source))}>"
+    linecache.cache[filename] = len(source), None, source.splitlines(True), filename
+    found = {"math": math, "np": np, "SCALE": SCALE, "STEPS": STEPS, "half": half, "TABLE": TABLE,
+             **others}
+    exec(compile(source, filename, "exec"), found)
+    return found[name]
+
+
+def soft(x, limit):
+    if x > limit:
+        return x - limit
+    return x + limit if x < -limit else 0.0
+
+
+def counted(x, n):
+    total, k = 0, 0
+    while k < n:
+        k += 1
+        if x < 0:
+            continue
+        elif total > 40:
+            break
+        total += k * x
+    return total, divmod(x, 3)[1]
+
+
+def guarded(x, n):
+    if n >= 0:
+        return x ** n
+    return x // (n + 2) if n != -2 and x % (n + 2) >= 0 else -int(x)
+
+
+def weak(x):
+    sign = 1.0 if x > 0 else -1.0
+    scale = STEPS[0] if x > 2 else 3 if x > 1 else SCALE
+    return sign * x * scale
+
+
+X = np.linspace(-3, 4, 29)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_functions_give_what_python_gives(gd, dtype):
+    x = X.astype(dtype)
+    y = gd.vectorize(soft)(x, 0.5)
+    want = np.array([soft(one, 0.5) for one in x])
+    np.testing.assert_array_equal(y, want)
+    assert y.dtype == (np.float64 if dtype == "i4" else x.dtype) and type(y) is np.ndarray
+    gd.vectorize(soft).check(x[:, None], x[:4])
+    gd.vectorize(bound=9)(counted).check(x, 6)
+    assert gd.vectorize(weak).check(x).dtype == (np.float32 if dtype == "f4" else np.float64)
+
+
+def test_what_a_branch_that_is_not_taken_divides_by_is_not_counted(gd):
+    x, n = np.meshgrid(np.arange(-5, 6), np.arange(-4, 5))
+    f = gd.vectorize(guarded)
+    with np.errstate(all="raise"):
+        f.check(x, n)  # integers to negative powers would fail the job
+
+
+def test_random_functions(gd):
+    rng = np.random.default_rng(27)
+    x = rng.normal(size=40) * 3
+    y = rng.integers(-4, 5, 40) / 2.0
+    for _ in range(60):
+        source = program(rng)
+        f = gd.vectorize(compiled(source))
+        for n in (2, rng.integers(-3, 4, 40)):
+            with np.errstate(all="ignore"):
+                want = np.array([float(f.py_func(*each)) for each in
+                                 np.broadcast(x, y, np.asarray(n))])
+            np.testing.assert_allclose(f(x, y, n), want, rtol=1e-9, atol=1e-9, err_msg=source)
+
+
+def test_it_is_part_of_larger_expressions(gd, folder, monkeypatch):
+    np.save(folder / "x.npy", X)
+    x = gd.open(folder / "x.npy")
+    f = gd.vectorize(soft)
+    made = f(x, 0.5)
+    assert isinstance(made, gd.Lazy) and made.shape == X.shape
+    jobs = gd.stats()["jobs"]["submitted"]
+    total = (f(x * 2, made) + 1).sum().compute()
+    assert gd.stats()["jobs"]["submitted"] == jobs + 1
+    want = np.array([soft(one, 0.5) for one in X])
+    np.testing.assert_allclose(total, sum(soft(a, b) + 1 for a, b in zip(2 * X, want)))
+    np.testing.assert_array_equal(made[3:9:2], want[3:9:2])
+    out = np.zeros_like(X)
+    assert f(X, 0.5, out=out) is out and (out == want).all()
+    assert f(1.5, limit=0.5) == 1.0 and type(f(1.5, 0.5)) is np.float64
+    first, second = gd.vectorize(otypes=["f4", "i8"])(sorted_pair)(X, np.float64(1))
+    assert (first.dtype, second.dtype) == (np.float32, np.int64)
+    assert gd.vectorize(constant)(X).shape == X.shape
+    monkeypatch.setitem(globals(), "soft", f)  # as if it were decorated
+    assert pickle.loads(pickle.dumps(f)) is f
+
+
+def sorted_pair(x, y):
+    return (x, y) if x < y else (y, x)
+
+
+def constant(x):
+    return 1
+
+
+REFUSED = {  # by what is said of line and column
+    "2:5: print": "def f(x):\n    print(x)\n    return x\n",
+    "3:5: while": "def f(x):\n    y = 0\n    while x > y:\n        y += 1\n    return y\n",
+    "2:9: a list": "def f(x):\n    y = [1, 2]\n    return x\n",
+    "2:9: str": "def f(x):\n    y = 'a'\n    return x\n",
+    "2:5: a global": "def f(x):\n    global y\n    y = x\n    return x\n",
+    "2:5: an attribute": "def f(x):\n    x.y = 1\n    return x\n",
+    "2:5: an element that is set": "def f(x):\n    x[0] = 1\n    return x\n",
+    "2:5: try": "def f(x):\n    try:\n        return x\n    except ValueError:\n        return 0\n",
+    "2:5: with": "def f(x):\n    with x:\n        return x\n",
+    "2:5: yield": "def f(x):\n    yield x\n",
+    "2:5: raise": "def f(x):\n    raise ValueError\n",
+    "2:12: TABLE is an ndarray": "def f(x):\n    return TABLE + x\n",
+    "2:12: f() calls itself": "def f(x):\n    return f(x - 1)\n",
+    "2:12: np.sum() is numpy.sum": "def f(x):\n    return np.sum(x)\n",
+    "2:12: nothing is called z": "def f(x):\n    return z\n",
+    "4:12: y has no value on some way": "def f(x):\n    if x > 0:\n        y = 1\n    return y\n",
+    "2:12: y has no value here": "def f(x):\n    return y\n    y = 1\n",
+    "1:1: f may end without return": "def f(x):\n    if x > 0:\n        return 1\n",
+    "1:8: *x": "def f(*x):\n    return 1\n",
+    "2:12: division by zero": "def f(x):\n    return 1 / 0 + x\n",
+}
+
+
+def test_what_the_subset_lacks_is_refused_at_decoration(gd):
+    for place, source in REFUSED.items():
+        function = compiled(source)
+        function.__globals__["f"] = function
+        with pytest.raises(gd.Unsupported) as caught:
+            gd.vectorize(function)
+        line, column, what = place.split(":")[0], place.split(":")[1], place.split(": ", 1)[1]
+        assert f":{line}:{column}: in f: {what}" in str(caught.value), (place, str(caught.value))
+        assert "; write " in str(caught.value)
+        assert (caught.value.lineno, caught.value.offset) == (int(line), int(column))
+        assert caught.value.text == source.splitlines()[int(line) - 1]
+    steps = compiled("def f(x, n):\n    for i in range(n // 2):\n        x += i\n    return x\n")
+    assert gd.vectorize(steps)(X, 6).tolist() == (X + 3).tolist()
+    with pytest.raises(gd.Unsupported, match=r":2:20: in f: range\(\) of what is not known here"):
+        gd.vectorize(steps)(X, np.arange(len(X)))
+    for wrong in (lambda x: x, np.sin, 3, ["f8(f8)"]):
+        with pytest.raises(gd.Unsupported):
+            gd.vectorize(wrong)
+
+
+def test_what_differs_from_python_is_found_by_a_check(gd):
+    def loop(x):
+        while x > 1:
+            x = x - 1
+        return x
+    f = gd.vectorize(bound=3)(loop)
+    f.check(np.arange(4.))
+    with pytest.raises(AssertionError, match="loop, computed and by Python"):
+        f.check(np.arange(9.))
+    with pytest.raises(AssertionError):
+        gd.vectorize(bound=3, check=True)(loop)(np.arange(9.))
