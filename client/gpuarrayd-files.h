@@ -12,13 +12,17 @@
 extern "C" {
 #endif
 
+#define GAD_MAX_SHARD_LEVELS 3
+
 /** How a new array is stored in its file. All zero: as the format does by itself. */
 struct gad_storage {
     int n_chunk_axes;           /**< 0: chunks as `compress` and the format need them; -1: chunks,
                                      of sizes that the library chooses */
     const int64_t *chunk_shape; /**< n_chunk_axes sizes, each 1 or more; as many as the array has */
     int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
-    const int64_t *shard_shape; /**< multiples of chunk_shape */
+    unsigned n_shard_levels;    /**< of shards in shards, up to GAD_MAX_SHARD_LEVELS; 0: as 1 */
+    const int64_t *shard_shape; /**< of each level, from the file inwards, n_shard_axes sizes:
+                                     multiples of the next level's, and in the end of chunk_shape */
     /** NULL or "none", or what chunks are packed with and how hard: "gzip" "gzip:1" to "gzip:9",
      * "zlib:6", "zstd:3", "lzf", "lz4", "blosc", "blosc:lz4:5" (also blosclz lz4hc zlib zstd),
      * "bz2:9", "lzma:6", "szip", "bitshuffle". HDF5 and Zarr have not all of the same; npz has
@@ -40,7 +44,7 @@ struct gad_known_format {
     const char *extensions; /**< a blank between two: ".h5 .hdf5" */
     const char *written;    /**< how a spec is written: "FILE.h5:/DATASET" */
     bool has_chunks;        /**< new arrays may be stored in chunks, packed (struct gad_storage) */
-    bool has_shards;        /**< and chunks in shards: of one level; shards in shards are read */
+    bool has_shards;        /**< and chunks in shards, and shards in shards */
 };
 
 /** A codec that packs chunks, or a filter of HDF5 that this library does not decode. */

@@ -134,7 +134,7 @@ enum {
          CTL_OPTION_SHARDS,                                                                        \
          "SHAPE",                                                                                  \
          0,                                                                                        \
-         "Zarr: so many chunks in a file, as a shape in elements",                                 \
+         "Zarr: elements of a file; again: of shards in it",                                       \
          0},                                                                                       \
         {"compress",                                                                               \
          CTL_OPTION_COMPRESS,                                                                      \
@@ -149,7 +149,7 @@ enum {
     }
 struct ctl_storage {          /* zeroed: as the format does by itself */
     struct gad_storage asked; /* points into the rest, and to the words */
-    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_NDIM];
+    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_SHARD_LEVELS * GAD_MAX_NDIM];
 };
 /* ARGP_ERR_UNKNOWN: the key is none of them. */
 error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage,

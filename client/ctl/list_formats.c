@@ -36,8 +36,8 @@ static const struct argp formats_argp = {
     "with the number of HDF5's filter, the name in Zarr, and for those that are not here what "
     "would bring them. What is here is read and written (--compress, --shuffle, --fletcher32) "
     "where "
-    "it has a number or a name, Zarr's transpose likewise (--compress transpose,zstd). Shards are "
-    "written in one level, those in shards are read.\v"
+    "it has a number or a name, Zarr's transpose likewise (--compress transpose,zstd). Shards "
+    "may be in shards (--shards, several times).\v"
     "Examples:\n"
     "  gpuarrayctl formats\n"
     "  gpuarrayctl formats --json" CTL_EXIT_CODES,

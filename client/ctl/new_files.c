@@ -29,6 +29,25 @@ static int read_sizes(const char *text, int64_t *ret_sizes, int *ret_n, struct a
     return 0;
 }
 
+/* Once more: the shards in those. */
+static int read_shards(const char *text, struct ctl_storage *storage, struct argp_state *state)
+{
+    struct gad_storage *asked = &storage->asked;
+    int n, n_before = asked->n_shard_axes;
+    if (asked->n_shard_levels == GAD_MAX_SHARD_LEVELS)
+        return ctl_usage_error(state, "at most %d levels of shards", GAD_MAX_SHARD_LEVELS);
+    int64_t *sizes = storage->shards + asked->n_shard_levels * (unsigned)n_before;
+    int r = read_sizes(text, sizes, &n, state);
+    if (r)
+        return r;
+    if (asked->n_shard_levels++ > 0 && n != n_before)
+        return ctl_usage_error(state, "shards in shards have as many dimensions, not %d and %d",
+                               n_before, n);
+    asked->n_shard_axes = n;
+    asked->shard_shape = storage->shards;
+    return 0;
+}
+
 error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage, struct argp_state *state)
 {
     struct gad_storage *asked = &storage->asked;
@@ -36,9 +55,7 @@ error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage, struc
     case CTL_OPTION_CHUNKS:
         asked->chunk_shape = storage->chunks;
         return read_sizes(arg, storage->chunks, &asked->n_chunk_axes, state);
-    case CTL_OPTION_SHARDS:
-        asked->shard_shape = storage->shards;
-        return read_sizes(arg, storage->shards, &asked->n_shard_axes, state);
+    case CTL_OPTION_SHARDS: return read_shards(arg, storage, state);
     case CTL_OPTION_COMPRESS: asked->compress = arg; return 0;
     case CTL_OPTION_SHUFFLE: asked->shuffle = true; return 0;
     case CTL_OPTION_FLETCHER32: asked->fletcher32 = true; return 0;

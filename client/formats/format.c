@@ -182,7 +182,7 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         r = refuse_chunks(&spec, text, error);
     if (r == 0 && stored.is_transposed && !spec.format->has_numcodecs)
         r = refuse_kind(&spec, "transposed chunks", text, error);
-    if (r == 0 && stored.has_shards && !spec.format->has_shards)
+    if (r == 0 && stored.n_shard_levels > 0 && !spec.format->has_shards)
         r = refuse_kind(&spec, "shards", text, error);
     struct format_target target = {
         .spec = &spec,

@@ -241,6 +241,39 @@ static int read_shape(int n_axes, const int64_t *sizes, const char *what, int nd
     return GAD_BAD_ARGUMENT;
 }
 
+/* From the innermost level outwards. */
+static int read_shards(const struct gad_storage *asked, int ndim, const char *name,
+                       struct storage *storage, struct gad_error *error)
+{
+    unsigned n = asked->n_shard_levels > 0 ? asked->n_shard_levels : 1;
+    const int64_t *inner = storage->chunk_shape;
+    if (n > GAD_MAX_SHARD_LEVELS) {
+        error_set(error, GAD_BAD_ARGUMENT, name, "shards in shards in shards in shards");
+        error_expected(error, "at most %d levels", GAD_MAX_SHARD_LEVELS);
+        error_found(error, "%u levels", n);
+        return GAD_BAD_ARGUMENT;
+    }
+    storage->n_shard_levels = n;
+    while (n-- > 0) {
+        int64_t *sizes = storage->shard_shapes[n];
+        int r = read_shape(asked->n_shard_axes, asked->shard_shape + n * (unsigned)ndim, "shards",
+                           ndim, name, sizes, error);
+        for (int i = 0; i < ndim && r == 0; i++) {
+            if (sizes[i] % inner[i] == 0)
+                continue;
+            error_set(error, GAD_BAD_ARGUMENT, name, "a shard is not of whole %s along axis %d",
+                      inner == storage->chunk_shape ? "chunks" : "shards", i);
+            error_expected(error, "a multiple of %" PRId64, inner[i]);
+            error_found(error, "%" PRId64, sizes[i]);
+            r = GAD_BAD_ARGUMENT;
+        }
+        if (r)
+            return r;
+        inner = sizes;
+    }
+    return 0;
+}
+
 static int read_shapes(const struct gad_storage *asked, enum dtype dtype, int ndim,
                        const int64_t *shape, const char *name, struct storage *storage,
                        struct gad_error *error)
@@ -254,20 +287,7 @@ static int read_shapes(const struct gad_storage *asked, enum dtype dtype, int nd
     for (int i = 0; i < ndim && asked->n_chunk_axes > 0; i++)
         if (shape[i] > 0 && storage->chunk_shape[i] > shape[i])
             storage->chunk_shape[i] = shape[i];
-    if (r || asked->n_shard_axes == 0)
-        return r;
-    storage->has_shards = true;
-    r = read_shape(asked->n_shard_axes, asked->shard_shape, "shards", ndim, name,
-                   storage->shard_shape, error);
-    for (int i = 0; i < ndim && r == 0; i++) {
-        if (storage->shard_shape[i] % storage->chunk_shape[i] == 0)
-            continue;
-        error_set(error, GAD_BAD_ARGUMENT, name, "a shard is not of whole chunks along axis %d", i);
-        error_expected(error, "a multiple of %" PRId64, storage->chunk_shape[i]);
-        error_found(error, "%" PRId64, storage->shard_shape[i]);
-        r = GAD_BAD_ARGUMENT;
-    }
-    return r;
+    return r || asked->n_shard_axes == 0 ? r : read_shards(asked, ndim, name, storage, error);
 }
 
 static void add_step(struct codec_pipeline *pipeline, const char *codec, uint32_t value,

@@ -3,13 +3,13 @@
 
 #include "client/codecs/codec.h"
 #include "client/formats/chunk_grid.h"
-#include "client/gpuarrayd.h"
+#include "client/gpuarrayd-files.h"
 
 struct storage {
     bool has_chunks; /* else as the format does by itself */
     int64_t chunk_shape[ARRAY_MAX_NDIM];
-    bool has_shards;
-    int64_t shard_shape[ARRAY_MAX_NDIM];
+    unsigned n_shard_levels;                                    /* 0: no shards */
+    int64_t shard_shapes[GAD_MAX_SHARD_LEVELS][ARRAY_MAX_NDIM]; /* from the file inwards */
     bool says_packing; /* whether the user has said how chunks are packed, or that they are not */
     bool is_transposed;
     int order[ARRAY_MAX_NDIM]; /* of the axes in a chunk, the slowest first */

@@ -40,7 +40,8 @@ struct chunk_sink {
     struct chunk_order *order; /* NULL: each chunk is stored as soon as it can be */
     bool is_member;            /* of the order: all of it is one part */
     unsigned member;
-    int64_t n_in_part[ARRAY_MAX_NDIM]; /* else: chunks along each axis */
+    unsigned n_part_levels; /* else: chunks along each axis of a part, and of parts in it */
+    int64_t n_in_part[GAD_MAX_SHARD_LEVELS][ARRAY_MAX_NDIM];
     /* Bit i: chunk i is being stored, or was. NULL: it is open; a job with a stream is not begun
      * again. */
     _Atomic uint64_t *stored;
@@ -74,11 +75,30 @@ static int put_out(void *state, uint64_t index, const void *bytes, size_t n_byte
     return r ? set_fault(sink, index, r, reason) : 0;
 }
 
+/* How many chunks come before one in a box of them, part by part; n: of a part, `at` and `box` then
+ * are those in the part that has it. */
+static uint64_t turn_in(int ndim, const int64_t *n, int64_t *at, int64_t *box)
+{
+    uint64_t behind = 1, within = 1, turn = 0;
+    for (int k = 0; k < ndim; k++)
+        behind *= (uint64_t)box[k];
+    for (int k = 0; k < ndim; k++) {
+        int64_t before = at[k] / n[k] * n[k];
+        behind /= (uint64_t)box[k];
+        turn += within * (uint64_t)before * behind;
+        box[k] = min_i64(n[k], box[k] - before);
+        at[k] -= before;
+        within *= (uint64_t)box[k];
+    }
+    return turn;
+}
+
 /* Of the first axis, which may be open, only the parts before a chunk count. */
 static struct chunk_turn turn_of(const struct chunk_sink *sink, uint64_t index)
 {
+    static const int64_t one[ARRAY_MAX_NDIM] = {[0 ... ARRAY_MAX_NDIM - 1] = 1};
     const struct chunk_grid *grid = &sink->grid;
-    int64_t at[ARRAY_MAX_NDIM];
+    int64_t at[ARRAY_MAX_NDIM], box[ARRAY_MAX_NDIM];
     struct chunk_turn turn = {.n_turns = 1};
     if (sink->is_member) {
         turn.turn = chunk_order_turn(sink->order, sink->member, index);
@@ -87,12 +107,15 @@ static struct chunk_turn turn_of(const struct chunk_sink *sink, uint64_t index)
     }
     chunk_grid_start(grid, index, at);
     for (int k = 0; k < grid->ndim; k++) {
-        int64_t n = sink->n_in_part[k], chunk = at[k] / grid->chunk_shape[k], part = chunk / n;
-        uint64_t n_here = (uint64_t)min_i64(n, grid->n_chunks_of[k] - part * n);
+        int64_t n = sink->n_in_part[0][k], chunk = at[k] / grid->chunk_shape[k], part = chunk / n;
         turn.part = turn.part * (uint64_t)divide_up_i64(grid->n_chunks_of[k], n) + (uint64_t)part;
-        turn.turn = turn.turn * n_here + (uint64_t)(chunk % n);
-        turn.n_turns *= n_here;
+        box[k] = min_i64(n, grid->n_chunks_of[k] - part * n);
+        at[k] = chunk % n;
+        turn.n_turns *= (uint64_t)box[k];
     }
+    for (unsigned level = 1; level < sink->n_part_levels; level++)
+        turn.turn += turn_in(grid->ndim, sink->n_in_part[level], at, box);
+    turn.turn += turn_in(grid->ndim, one, at, box);
     return turn;
 }
 
@@ -292,8 +315,10 @@ static int take_layout(struct chunk_sink *sink, const struct chunk_sink_layout *
     sink->path = strdup(layout->path);
     sink->dataset = layout->dataset ? strdup(layout->dataset) : NULL;
     sink->folder = folder_of(layout->path);
-    for (int k = 0; k < layout->grid.ndim && layout->parts == PARTS_OF_SHAPE; k++)
-        sink->n_in_part[k] = layout->part_shape[k] / layout->grid.chunk_shape[k];
+    sink->n_part_levels = layout->n_part_levels;
+    for (unsigned level = 0; level < layout->n_part_levels; level++)
+        for (int k = 0; k < ndim; k++)
+            sink->n_in_part[level][k] = layout->part_shapes[level][k] / layout->grid.chunk_shape[k];
     if (layout->parts != PARTS_OF_CHUNKS && sink->folder)
         sink->order = chunk_order_new(put_out, sink->folder);
     sink->is_member = layout->parts == PARTS_OF_ALL;
@@ -387,7 +412,8 @@ int chunk_sink_serve(struct gad_array *array, const struct chunk_sink_format *fo
         .order = format->order,
         .pipeline = format->pipeline,
         .parts = format->parts,
-        .part_shape = format->part_shape,
+        .n_part_levels = format->n_part_levels,
+        .part_shapes = format->part_shapes,
         .store = format->store,
         .state = format->state,
         .path = array->info.path,

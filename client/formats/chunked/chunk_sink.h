@@ -5,6 +5,7 @@
 #include "client/array.h"
 #include "client/codecs/codec.h"
 #include "client/formats/chunk_grid.h"
+#include "client/gpuarrayd-files.h"
 
 struct chunk_sink;
 
@@ -16,7 +17,8 @@ typedef int chunk_store_fn(void *state, uint64_t index, const int64_t *place, co
                            size_t n_bytes, uint32_t skipped, char *reason, size_t n_reason);
 
 /* In a part chunks are stored in C order and one at a time, so that a file does not tell which was
- * ready first; of several parts, beside each other. */
+ * ready first; of several parts, beside each other. Where a part has parts of its own, those come
+ * in C order, each of them whole. */
 enum chunk_parts { PARTS_OF_CHUNKS, PARTS_OF_SHAPE, PARTS_OF_ALL };
 
 /* What a format says of an output; all of it is copied. */
@@ -29,7 +31,8 @@ struct chunk_sink_layout {
     const int *order; /* of the axes in a chunk, the slowest first; NULL: as in the array */
     const struct codec_pipeline *pipeline;
     enum chunk_parts parts;
-    const int64_t *part_shape; /* PARTS_OF_SHAPE: multiples of the chunks' */
+    unsigned n_part_levels;            /* PARTS_OF_SHAPE: from the outside inwards, each */
+    const int64_t *const *part_shapes; /* multiples of the next, and of the chunks' */
     chunk_store_fn *store;
     void *state;                /* the caller's, until the sink is freed */
     const char *path, *dataset; /* for errors, and where there is room; dataset may be NULL */
@@ -49,7 +52,8 @@ struct chunk_sink_format {
     const int *order; /* as of the layout */
     const struct codec_pipeline *pipeline;
     enum chunk_parts parts; /* these as of the layout */
-    const int64_t *part_shape;
+    unsigned n_part_levels;
+    const int64_t *const *part_shapes;
     chunk_store_fn *store;
     void *state;
     const char *dataset; /* "": the file, or folder, is the array */

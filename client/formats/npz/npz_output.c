@@ -142,7 +142,8 @@ static int set_storage(struct npz_output *output, const struct format_target *wa
         return 0;
     storage_choose_chunks(wanted->dtype, wanted->ndim, wanted->shape, usual);
     size_t n_shape_bytes = (size_t)wanted->ndim * sizeof(int64_t);
-    bool is_usual = !storage->has_shards && memcmp(usual, storage->chunk_shape, n_shape_bytes) == 0;
+    bool is_usual =
+        storage->n_shard_levels == 0 && memcmp(usual, storage->chunk_shape, n_shape_bytes) == 0;
     if (is_usual && pipeline->n_steps == 0 && output->is_open)
         return 0;
     if (is_usual && pipeline->n_steps == 1 &&

@@ -3,9 +3,10 @@
 
 #include "client/codecs/codec.h"
 #include "client/formats/zarr/zarr_json.h"
+#include "client/gpuarrayd-files.h"
 #include "proto/array.h"
 
-#define ZARR_MAX_LEVELS 3 /* of shards in shards */
+#define ZARR_MAX_LEVELS GAD_MAX_SHARD_LEVELS /* of shards in shards */
 
 /* A chunk that is a shard: chunks of its own, and an index of where they are in it. */
 struct zarr_shard {
@@ -41,6 +42,14 @@ int zarr_v3_parse(const struct zarr_doc *doc, struct json_object *object,
 
 /* The shape of the innermost chunks. */
 const int64_t *zarr_inner_shape(const struct zarr_meta *meta);
+/* Of shards at a level: of files, then of the chunks in them; n_shards: of innermost chunks. */
+const int64_t *zarr_shape_at(const struct zarr_meta *meta, unsigned level);
+/* The shard of a level that an element is in: its place in their grid, and its number in C order.
+ */
+uint64_t zarr_shard_of(const struct zarr_meta *meta, unsigned level, const int64_t *place,
+                       int64_t ret_place[ARRAY_MAX_NDIM]);
+/* Where the chunk that has an element stands in the index of its shard of a level. */
+uint64_t zarr_entry_of(const struct zarr_meta *meta, unsigned level, const int64_t *place);
 
 /* The shape of the chunks of an array whose shape is known, into meta. An axis without elements may
  * have chunks of 0. */

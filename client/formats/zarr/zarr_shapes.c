@@ -1,6 +1,6 @@
-/* The arithmetic of an array's shape and its chunks, checked once for both versions.
+/* The arithmetic of an array's shape, its shards and its chunks, checked once for both versions.
  *
- * Called by zarr_v2.c, zarr_v3.c and whoever needs the innermost chunks.
+ * Called by zarr_v2.c, zarr_v3.c and whoever needs shards or the innermost chunks.
  */
 #include "client/formats/chunk_grid.h"
 #include "client/formats/zarr/zarr_meta.h"
@@ -10,7 +10,38 @@
 
 const int64_t *zarr_inner_shape(const struct zarr_meta *meta)
 {
-    return meta->n_shards > 0 ? meta->shards[meta->n_shards - 1].chunk_shape : meta->chunk_shape;
+    return zarr_shape_at(meta, meta->n_shards);
+}
+
+const int64_t *zarr_shape_at(const struct zarr_meta *meta, unsigned level)
+{
+    return level == 0 ? meta->chunk_shape : meta->shards[level - 1].chunk_shape;
+}
+
+uint64_t zarr_shard_of(const struct zarr_meta *meta, unsigned level, const int64_t *place,
+                       int64_t ret_place[ARRAY_MAX_NDIM])
+{
+    const int64_t *shape = zarr_shape_at(meta, level);
+    uint64_t number = 0;
+    for (int i = 0; i < meta->ndim; i++) {
+        ret_place[i] = place[i] / shape[i];
+        number =
+            number * (uint64_t)divide_up_i64(meta->shape[i], shape[i]) + (uint64_t)ret_place[i];
+    }
+    return number;
+}
+
+uint64_t zarr_entry_of(const struct zarr_meta *meta, unsigned level, const int64_t *place)
+{
+    const struct zarr_shard *shard = &meta->shards[level];
+    const int64_t *shape = zarr_shape_at(meta, level);
+    uint64_t entry = 0;
+    for (int i = 0; i < meta->ndim; i++) {
+        int axis = shard->axes[i];
+        int64_t n = shape[axis] / shard->chunk_shape[axis];
+        entry = entry * (uint64_t)n + (uint64_t)(place[axis] / shard->chunk_shape[axis] % n);
+    }
+    return entry;
 }
 
 int zarr_read_chunks(const struct zarr_doc *doc, struct json_object *list, const char *key,

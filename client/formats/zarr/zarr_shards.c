@@ -88,41 +88,6 @@ struct zarr_shards *zarr_shards_free(struct zarr_shards *shards)
     return NULL;
 }
 
-/* Shapes of shards at a level: of files, then of the chunks in them. */
-static const int64_t *shape_at(const struct zarr_meta *meta, unsigned level)
-{
-    return level == 0 ? meta->chunk_shape : meta->shards[level - 1].chunk_shape;
-}
-
-/* The shard of a level that an element is in: its place in their grid, and its number in C order.
- */
-static uint64_t shard_of(const struct zarr_meta *meta, unsigned level, const int64_t *place,
-                         int64_t ret_place[ARRAY_MAX_NDIM])
-{
-    const int64_t *shape = shape_at(meta, level);
-    uint64_t number = 0;
-    for (int i = 0; i < meta->ndim; i++) {
-        ret_place[i] = place[i] / shape[i];
-        number =
-            number * (uint64_t)divide_up_i64(meta->shape[i], shape[i]) + (uint64_t)ret_place[i];
-    }
-    return number;
-}
-
-/* Where the chunk that has an element stands in the index of its shard of a level. */
-static uint64_t entry_of(const struct zarr_meta *meta, unsigned level, const int64_t *place)
-{
-    const struct zarr_shard *shard = &meta->shards[level];
-    const int64_t *shape = shape_at(meta, level);
-    uint64_t entry = 0;
-    for (int i = 0; i < meta->ndim; i++) {
-        int axis = shard->axes[i];
-        int64_t n = shape[axis] / shard->chunk_shape[axis];
-        entry = entry * (uint64_t)n + (uint64_t)(place[axis] / shard->chunk_shape[axis] % n);
-    }
-    return entry;
-}
-
 static uint64_t read_u64(const uint8_t *at, bool is_swapped)
 {
     uint64_t value = 0;
@@ -136,7 +101,7 @@ static const char *file_of(const struct zarr_meta *meta, const int64_t *place,
                            char ret_key[ZARR_KEY_BYTES])
 {
     int64_t file_place[ARRAY_MAX_NDIM];
-    (void)shard_of(meta, 0, place, file_place);
+    (void)zarr_shard_of(meta, 0, place, file_place);
     zarr_key(meta, file_place, ret_key);
     return ret_key;
 }
@@ -147,7 +112,8 @@ static int find_entry(const struct zarr_shards *shards, const struct zarr_index 
 {
     char key[ZARR_KEY_BYTES];
     bool is_swapped = shards->meta->shards[index->level].is_index_swapped;
-    const uint8_t *at = index->entries + ENTRY_BYTES * entry_of(shards->meta, index->level, place);
+    const uint8_t *at =
+        index->entries + ENTRY_BYTES * zarr_entry_of(shards->meta, index->level, place);
     uint64_t offset = read_u64(at, is_swapped), n_bytes = read_u64(at + 8, is_swapped);
     part->is_absent = offset == UINT64_MAX && n_bytes == UINT64_MAX;
     if (part->is_absent)
@@ -307,7 +273,7 @@ static struct zarr_index *hold_index(struct zarr_shards *shards, unsigned level,
                                      const int64_t *place)
 {
     int64_t shard_place[ARRAY_MAX_NDIM];
-    uint64_t number = shard_of(shards->meta, level, place, shard_place);
+    uint64_t number = zarr_shard_of(shards->meta, level, place, shard_place);
     struct zarr_index *index = find_kept(shards, level, number);
     bool is_new = !index;
     if (is_new)

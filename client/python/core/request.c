@@ -140,6 +140,32 @@ static bool read_sizes(PyObject *object, const char *what, int64_t *ret_sizes, i
     return true;
 }
 
+/* None, or a tuple of levels, each a tuple of as many sizes. */
+static bool read_shards(PyObject *object, struct storage *storage)
+{
+    struct gad_storage *asked = &storage->asked;
+    Py_ssize_t n = object == Py_None ? 0 : PyTuple_Check(object) ? PyTuple_Size(object) : -1;
+    if (n < 0 || n > GAD_MAX_SHARD_LEVELS) {
+        PyErr_Format(PyExc_TypeError, "shards: up to %d tuples of sizes are wanted, not %R",
+                     GAD_MAX_SHARD_LEVELS, object);
+        return false;
+    }
+    for (; asked->n_shard_levels < (unsigned)n; asked->n_shard_levels++) {
+        unsigned level = asked->n_shard_levels;
+        int n_axes = 0;
+        if (!read_sizes(PyTuple_GetItem(object, level), "shards",
+                        storage->shards + level * (unsigned)asked->n_shard_axes, &n_axes))
+            return false;
+        if (level > 0 && n_axes != asked->n_shard_axes) {
+            PyErr_Format(PyExc_TypeError, "shards: tuples of one length are wanted, not %R",
+                         object);
+            return false;
+        }
+        asked->n_shard_axes = n_axes;
+    }
+    return true;
+}
+
 bool request_read_storage(PyObject *tuple, struct storage *ret_storage)
 {
     if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != 6) {
@@ -155,8 +181,7 @@ bool request_read_storage(PyObject *tuple, struct storage *ret_storage)
     };
     return read_sizes(PyTuple_GetItem(tuple, 0), "chunks", ret_storage->chunks,
                       &ret_storage->asked.n_chunk_axes) &&
-           read_sizes(PyTuple_GetItem(tuple, 1), "shards", ret_storage->shards,
-                      &ret_storage->asked.n_shard_axes) &&
+           read_shards(PyTuple_GetItem(tuple, 1), ret_storage) &&
            read_optional_text(PyTuple_GetItem(tuple, 2), "compression",
                               &ret_storage->asked.compress);
 }

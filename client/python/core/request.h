@@ -8,10 +8,10 @@
 
 struct storage {
     struct gad_storage asked; /* points into the rest, and to the object's texts */
-    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_NDIM];
+    int64_t chunks[GAD_MAX_NDIM], shards[GAD_MAX_SHARD_LEVELS * GAD_MAX_NDIM];
 };
-/* (chunks, shards, compress, shuffle, fletcher32, sync); the first three may be None. Returns false
- * with an exception. */
+/* (chunks, shards of each level, compress, shuffle, fletcher32, sync); the first three may be None.
+ * Returns false with an exception. */
 bool request_read_storage(PyObject *tuple, struct storage *ret_storage);
 
 struct request {

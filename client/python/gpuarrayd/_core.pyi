@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
 Scalar: TypeAlias = bool | int | float
-Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[int, ...] | None, str | None, bool, bool,
-                           bool]  # chunks, shards, compression, shuffle, fletcher32, sync
+# chunks, shards of each level, compression, shuffle, fletcher32, sync
+Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...] | None, str | None,
+                           bool, bool, bool]
 Destination: TypeAlias = "Array | str | tuple[str, Storage] | None"
 MakeBlock: TypeAlias = Callable[[tuple[memoryview, ...], memoryview, tuple[int, ...]], None]
 MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]

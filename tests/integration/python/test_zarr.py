@@ -225,7 +225,9 @@ SHARDED = [{"chunks": (3, 5, 2), "shards": (6, 5, 4)}, {"chunks": (2, 2, 2), "sh
            {"chunks": (1, 5, 3), "shards": (7, 10, 6), "compression": "blosc:lz4:9"},
            {"chunks": (2, 3, 2), "shards": (2, 3, 2), "compression": "none"},
            {"chunks": (1, 5, 3), "shards": (7, 10, 6), "compression": "transpose:1:2:0,bz2,crc32c"},
-           {"chunks": (2, 3, 2), "compression": "transpose:2:0:1,crc32c"}]
+           {"chunks": (2, 3, 2), "compression": "transpose:2:0:1,crc32c"},
+           {"chunks": (2, 1, 2), "shards": ((6, 8, 8), (2, 4, 4)), "compression": "transpose,zstd:1"},
+           {"chunks": (1, 5, 1), "shards": [[4, 10, 4], [2, 5, 2], [1, 5, 2]], "compression": "none"}]
 
 
 def check(path, want):

@@ -248,12 +248,16 @@ static int use_provider(struct gad_array *array, struct zarr_output *output,
         array_write_through(array, &one_element, output);
         return 0;
     }
+    const int64_t *parts[ZARR_MAX_LEVELS];
+    for (unsigned level = 0; level < output->meta.n_shards; level++)
+        parts[level] = zarr_shape_at(&output->meta, level);
     const struct chunk_sink_format format = {
         .chunk_shape = zarr_inner_shape(&output->meta),
         .order = output->meta.order,
         .pipeline = &output->meta.pipeline,
         .parts = output->meta.n_shards > 0 ? PARTS_OF_SHAPE : PARTS_OF_CHUNKS,
-        .part_shape = output->meta.chunk_shape,
+        .n_part_levels = output->meta.n_shards,
+        .part_shapes = parts,
         .store = zarr_writer_store,
         .state = output->writer,
         .dataset = wanted->spec->dataset,

@@ -45,17 +45,22 @@ static int set_pipeline(const struct storage *storage, const char *name, struct 
 
 static void set_shards(const struct storage *storage, struct zarr_meta *meta)
 {
-    struct zarr_shard *shard = &meta->shards[0];
-    meta->n_shards = 1;
-    shard->n_chunks = 1;
-    shard->has_checksum = true;
-    for (int i = 0; i < meta->ndim; i++) {
-        shard->axes[i] = i;
-        shard->chunk_shape[i] = meta->chunk_shape[i];
-        meta->chunk_shape[i] = storage->shard_shape[i];
-        shard->n_chunks *= (uint64_t)(meta->chunk_shape[i] / shard->chunk_shape[i]);
+    const size_t n_bytes = sizeof(meta->chunk_shape);
+    meta->n_shards = storage->n_shard_levels;
+    memcpy(meta->shards[meta->n_shards - 1].chunk_shape, meta->chunk_shape, n_bytes);
+    memcpy(meta->chunk_shape, storage->shard_shapes[0], n_bytes);
+    for (unsigned level = 1; level < meta->n_shards; level++)
+        memcpy(meta->shards[level - 1].chunk_shape, storage->shard_shapes[level], n_bytes);
+    for (unsigned level = 0; level < meta->n_shards; level++) {
+        struct zarr_shard *shard = &meta->shards[level];
+        shard->n_chunks = 1;
+        shard->has_checksum = true;
+        for (int i = 0; i < meta->ndim; i++) {
+            shard->axes[i] = i;
+            shard->n_chunks *= (uint64_t)(zarr_shape_at(meta, level)[i] / shard->chunk_shape[i]);
+        }
+        shard->index_bytes = 16 * shard->n_chunks + 4;
     }
-    shard->index_bytes = 16 * shard->n_chunks + 4;
 }
 
 /* Axes of a chunk: in the array's order, or from the last to the first. */
@@ -96,14 +101,14 @@ int zarr_meta_make(const struct storage *storage, enum dtype dtype, int ndim, co
         memcpy(meta.chunk_shape, storage->chunk_shape, (size_t)ndim * sizeof(*shape));
     else
         storage_choose_chunks(dtype, ndim, shape, meta.chunk_shape);
-    if (storage->has_shards && version == 2)
+    if (storage->n_shard_levels > 0 && version == 2)
         return error_set(error, GAD_BAD_ARGUMENT, name,
                          "a store of Zarr version 2 has no shards: choose another store");
     if (version == 2 && !is_straight(&meta) && !is_reversed(&meta))
         return error_set(error, GAD_BAD_ARGUMENT, name,
                          "a store of Zarr version 2 has axes in their order or in the reverse: "
                          "choose another store, or 'transpose' alone");
-    if (storage->has_shards)
+    if (storage->n_shard_levels > 0)
         set_shards(storage, &meta);
     int r = set_pipeline(storage, name, &meta, error);
     if (r == 0)
@@ -237,15 +242,16 @@ static struct json_object *chunk_codecs_json(const struct zarr_meta *meta)
     return list;
 }
 
-static struct json_object *codecs_json(const struct zarr_meta *meta)
+/* Of a level: shards, or the chunks in the innermost of them. */
+static struct json_object *codecs_json(const struct zarr_meta *meta, unsigned level)
 {
-    if (meta->n_shards == 0)
+    if (level == meta->n_shards)
         return chunk_codecs_json(meta);
     struct json_object *list = json_object_new_array(), *index = json_object_new_array();
     struct json_object *values = json_object_new_object();
     json_object_object_add(values, "chunk_shape",
-                           sizes_json(meta->ndim, meta->shards[0].chunk_shape));
-    json_object_object_add(values, "codecs", chunk_codecs_json(meta));
+                           sizes_json(meta->ndim, meta->shards[level].chunk_shape));
+    json_object_object_add(values, "codecs", codecs_json(meta, level + 1));
     json_object_array_add(index, bytes_json(DTYPE_UINT64));
     json_object_array_add(index, named("crc32c", NULL));
     json_object_object_add(values, "index_codecs", index);
@@ -378,7 +384,7 @@ static struct json_object *v3_json(const struct zarr_meta *meta, const struct ca
     add_text(keys, "separator", "/");
     json_object_object_add(object, "chunk_key_encoding", named("default", keys));
     json_object_object_add(object, "fill_value", zero_json(meta->dtype));
-    json_object_object_add(object, "codecs", codecs_json(meta));
+    json_object_object_add(object, "codecs", codecs_json(meta, 0));
     json_object_object_add(object, "attributes", zarr_attributes_json(meta, carried));
     if (carried && carried->has_dimensions)
         json_object_object_add(object, "dimension_names", dimensions_json(meta->ndim, carried));

@@ -1,13 +1,16 @@
 /* Encoded chunks into files.
  *
- * A chunk is a file of its own, or a part of a shard's:
+ * A chunk is a file of its own, or a part of a shard's, which may be a part of another's:
  *
- *     | chunk | chunk | ... | offset n_bytes, ... crc32c |
+ *     | chunk | chunk | ... | index || chunk | ... | index || ... | index of the shards |
  *
- * Chunks of a shard come in order and one at a time (chunk_order.h), those of several shards at
- * once. The thread that brings the last one writes the index behind them; where the array's length
- * was not known, what is left at the end is closed then. Until then the index is in memory, 16
- * bytes a chunk.
+ *     index: offset n_bytes, offset n_bytes, ... crc32c
+ *
+ * Chunks of a file come one at a time, and those of a shard in it one after the other
+ * (chunk_order.h), those of several files at once. A shard in a shard ends where a chunk of another
+ * one comes; the thread that brings the file's last chunk ends all of them. Where the array's
+ * length was not known, what is left at the end is closed then. Until then indices are in memory,
+ * 16 bytes a chunk, of one shard a level.
  *
  * Files are open for one write only, however many shards are begun.
  *
@@ -32,12 +35,20 @@ struct entry {
     uint64_t offset_bytes, n_bytes;
 };
 
-struct shard { /* that is begun, and not ended */
+struct level {
+    uint64_t entry;      /* in the index of the level outside */
+    uint64_t base_bytes; /* where the shard begins in its file */
+    uint64_t n_entries;
+    struct entry *entries;
+};
+
+struct shard { /* a file's, that is begun, and not ended */
     struct shard *next;
     uint64_t number;
     uint64_t n_left;       /* chunks that have not come */
-    uint64_t n_file_bytes; /* of chunks */
+    uint64_t n_file_bytes; /* of chunks, and of shards that have ended */
     char key[ZARR_KEY_BYTES];
+    struct level levels[ZARR_MAX_LEVELS];
     struct entry entries[];
 };
 
@@ -141,30 +152,11 @@ static const char *key_of(const struct zarr_writer *writer, const int64_t *place
 
 /* Shards --------------------------------------------------------------------------------------- */
 
-static uint64_t shard_number(const struct zarr_meta *meta, const int64_t *place)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < meta->ndim; i++)
-        number = number * (uint64_t)divide_up_i64(meta->shape[i], meta->chunk_shape[i]) +
-                 (uint64_t)(place[i] / meta->chunk_shape[i]);
-    return number;
-}
-
-static uint64_t entry_number(const struct zarr_meta *meta, const int64_t *place)
-{
-    const int64_t *inner = meta->shards[0].chunk_shape;
-    uint64_t number = 0;
-    for (int i = 0; i < meta->ndim; i++)
-        number = number * (uint64_t)(meta->chunk_shape[i] / inner[i]) +
-                 (uint64_t)(place[i] % meta->chunk_shape[i] / inner[i]);
-    return number;
-}
-
-/* Chunks of a shard that the array has elements in. */
+/* Chunks of a file that the array has elements in. */
 static uint64_t count_chunks(const struct zarr_writer *writer, const int64_t *place)
 {
     const struct zarr_meta *meta = &writer->meta;
-    const int64_t *inner = meta->shards[0].chunk_shape;
+    const int64_t *inner = zarr_inner_shape(meta);
     uint64_t n = 1;
     for (int i = 0; i < meta->ndim; i++) {
         int64_t length = meta->chunk_shape[i], first = place[i] / length * length;
@@ -183,24 +175,41 @@ static struct shard **find_shard(struct zarr_writer *writer, uint64_t number)
     return at;
 }
 
+static void blank_level(struct level *level)
+{
+    for (uint64_t i = 0; i < level->n_entries; i++)
+        level->entries[i] = (struct entry){ABSENT, ABSENT};
+}
+
 static struct shard *begin_shard(const struct zarr_writer *writer, uint64_t number,
                                  const int64_t *place, const char *key)
 {
-    uint64_t n = writer->meta.shards[0].n_chunks;
+    const struct zarr_meta *meta = &writer->meta;
+    uint64_t n = 0;
+    for (unsigned i = 0; i < meta->n_shards; i++)
+        n += meta->shards[i].n_chunks;
     struct shard *shard = calloc(1, sizeof(*shard) + n * sizeof(*shard->entries));
     if (!shard)
         return NULL;
     shard->number = number;
     shard->n_left = count_chunks(writer, place);
     snprintf(shard->key, sizeof(shard->key), "%s", key);
-    for (uint64_t i = 0; i < n; i++)
-        shard->entries[i] = (struct entry){ABSENT, ABSENT};
+    n = 0;
+    for (unsigned i = 0; i < meta->n_shards; i++) {
+        struct level *level = &shard->levels[i];
+        level->entries = shard->entries + n;
+        level->n_entries = meta->shards[i].n_chunks;
+        level->entry = ABSENT;
+        blank_level(level);
+        n += level->n_entries;
+    }
     return shard;
 }
 
 static struct shard *get_shard(struct zarr_writer *writer, const int64_t *place, const char *key)
 {
-    uint64_t number = shard_number(&writer->meta, place);
+    int64_t shard_place[ARRAY_MAX_NDIM];
+    uint64_t number = zarr_shard_of(&writer->meta, 0, place, shard_place);
     pthread_mutex_lock(&writer->lock);
     struct shard **at = find_shard(writer, number);
     if (!*at)
@@ -210,16 +219,57 @@ static struct shard *get_shard(struct zarr_writer *writer, const int64_t *place,
     return shard;
 }
 
-/* Writes the index, and forgets the shard. Without a chunk there is only the fill value: no file.
- */
+/* Writes the index of a shard, and enters it in the one outside. Without a chunk there is only the
+ * fill value: neither index nor entry, nor file. */
+static int end_level(struct zarr_writer *writer, struct shard *shard, unsigned i)
+{
+    struct level *level = &shard->levels[i];
+    size_t n_bytes = (size_t)level->n_entries * sizeof(*level->entries);
+    uint64_t at = shard->n_file_bytes;
+    uint32_t sum = crc32c(level->entries, n_bytes);
+    if (at == level->base_bytes)
+        return 0;
+    int r = write_at(writer, shard->key, level->entries, n_bytes, at);
+    if (r == 0)
+        r = write_at(writer, shard->key, &sum, sizeof(sum), at + n_bytes);
+    shard->n_file_bytes += n_bytes + sizeof(sum);
+    if (i > 0)
+        level[-1].entries[level->entry] = (struct entry){level->base_bytes - level[-1].base_bytes,
+                                                         shard->n_file_bytes - level->base_bytes};
+    blank_level(level);
+    return r;
+}
+
+/* From the innermost level out to this one. */
+static int end_levels(struct zarr_writer *writer, struct shard *shard, unsigned outermost)
+{
+    int r = 0;
+    for (unsigned i = writer->meta.n_shards; i-- > outermost && r == 0;)
+        r = end_level(writer, shard, i);
+    return r;
+}
+
+/* Into the shards that have the chunk: those that do not are ended. */
+static int enter_levels(struct zarr_writer *writer, struct shard *shard, const int64_t *place)
+{
+    for (unsigned i = 1; i < writer->meta.n_shards; i++) {
+        uint64_t entry = zarr_entry_of(&writer->meta, i - 1, place);
+        if (entry == shard->levels[i].entry)
+            continue;
+        int r = end_levels(writer, shard, i);
+        for (unsigned k = i; k < writer->meta.n_shards && r == 0; k++) {
+            shard->levels[k].entry = zarr_entry_of(&writer->meta, k - 1, place);
+            shard->levels[k].base_bytes = shard->n_file_bytes;
+        }
+        return r;
+    }
+    return 0;
+}
+
+/* Ends all levels, and forgets the shard. */
 static int end_shard(struct zarr_writer *writer, struct shard *shard)
 {
-    size_t n_bytes = (size_t)writer->meta.shards[0].n_chunks * sizeof(*shard->entries);
-    uint64_t at = shard->n_file_bytes;
-    uint32_t sum = crc32c(shard->entries, n_bytes);
-    int r = at > 0 ? write_at(writer, shard->key, shard->entries, n_bytes, at) : 0;
-    if (r == 0 && at > 0)
-        r = write_at(writer, shard->key, &sum, sizeof(sum), at + n_bytes);
+    int r = end_levels(writer, shard, 0);
     pthread_mutex_lock(&writer->lock);
     *find_shard(writer, shard->number) = shard->next;
     pthread_mutex_unlock(&writer->lock);
@@ -230,11 +280,13 @@ static int end_shard(struct zarr_writer *writer, struct shard *shard)
 static int store_part(struct zarr_writer *writer, const int64_t *place, const char *key,
                       const void *bytes, size_t n_bytes, bool is_blank)
 {
+    unsigned innermost = writer->meta.n_shards - 1;
     struct shard *shard = get_shard(writer, place, key);
-    int r = shard ? 0 : ENOMEM;
+    int r = shard ? enter_levels(writer, shard, place) : ENOMEM;
     if (r == 0 && !is_blank) {
-        shard->entries[entry_number(&writer->meta, place)] =
-            (struct entry){shard->n_file_bytes, n_bytes};
+        struct level *level = &shard->levels[innermost];
+        level->entries[zarr_entry_of(&writer->meta, innermost, place)] =
+            (struct entry){shard->n_file_bytes - level->base_bytes, n_bytes};
         r = write_at(writer, key, bytes, n_bytes, shard->n_file_bytes);
         shard->n_file_bytes += n_bytes;
     }

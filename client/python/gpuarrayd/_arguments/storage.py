@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .. import _core
 
 Sizes = Sequence[SupportsIndex] | SupportsIndex | bool | None
+Shards = Sizes | Sequence[Sequence[SupportsIndex]]
+
+MOST_SHARD_LEVELS = 3
 
 
 def _sizes(value: Sizes, name: str) -> tuple[int, ...] | None:
@@ -30,6 +33,19 @@ def _sizes(value: Sizes, name: str) -> tuple[int, ...] | None:
         raise errors.BadArgument(f"{name} is {value!r}", argument=name,
                                  expected="a tuple of sizes of 1 or more", found=repr(value))
     return sizes
+
+
+def _shards(value: Shards) -> tuple[tuple[int, ...], ...] | None:
+    """From the file inwards."""
+    levels = list(value) if isinstance(value, Sequence) else []
+    if not any(isinstance(level, Sequence) for level in levels):
+        sizes = _sizes(value, "shards")  # type: ignore[arg-type]
+        return None if sizes is None else (sizes,)
+    found = tuple(_sizes(level, "shards") or () for level in levels)  # type: ignore[arg-type]
+    if not found[0] or len({len(sizes) for sizes in found}) > 1 or len(found) > MOST_SHARD_LEVELS:
+        raise errors.BadArgument(f"shards is {value!r}", argument="shards", found=repr(value),
+                                 expected=f"up to {MOST_SHARD_LEVELS} tuples of as many sizes each")
+    return found
 
 
 def _compression(compression: str | SupportsIndex | None, opts: object) -> str | None:
@@ -53,7 +69,7 @@ class Stored(TypedDict, total=False):
     """The words."""
 
     chunks: Sizes
-    shards: Sizes
+    shards: Shards
     compression: str | SupportsIndex | None
     compression_opts: object
     shuffle: bool
@@ -66,7 +82,7 @@ def storage(**words: Unpack[Stored]) -> _core.Storage | None:
     unknown = sorted(words.keys() - Stored.__annotations__.keys())
     if unknown:
         raise TypeError(f"save() got an unexpected keyword argument {unknown[0]!r}")
-    how = (_sizes(words.get("chunks"), "chunks"), _sizes(words.get("shards"), "shards"),
+    how = (_sizes(words.get("chunks"), "chunks"), _shards(words.get("shards")),
            _compression(words.get("compression"), words.get("compression_opts")),
            bool(words.get("shuffle")), bool(words.get("fletcher32")), bool(words.get("sync")))
     return None if how == (None, None, None, False, False, False) else how

@@ -90,8 +90,9 @@ def save(path: Paths, array: Operand | None = None, *,
     chunks : tuple of int or True, optional
         Sizes of a chunk, for HDF5 and Zarr; True: chosen by the library. None: chunks only where
         something packs them.
-    shards : tuple of int, optional
-        Zarr: elements of a file along each axis, multiples of the chunks.
+    shards : tuple of int, or a tuple of those, optional
+        Zarr: elements of a file along each axis, multiples of the chunks. Several tuples: of shards
+        in shards, up to three levels, from the file inwards.
     compression : str or int, optional
         "gzip" (an int is its level, as h5py has it), "zstd", "lzf", "lz4", "blosc", "blosc:zstd",
         "bitshuffle", "szip"; Zarr: also "zlib", "bz2", "lzma". Chunks are packed on all processors.

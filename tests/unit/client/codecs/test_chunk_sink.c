@@ -23,10 +23,22 @@ struct kept {
     atomic_uint n_stored[MAX_CHUNKS];
     int fails_with;
     enum chunk_parts parts;
-    int64_t part_shape[2];
+    int64_t part_shape[2], inner_shape[2]; /* of parts in parts; 0: there are none */
     /* The number of the next chunk in each part, and whether somebody stores one. */
     atomic_int next[MAX_CHUNKS], n_storing[MAX_CHUNKS];
 };
+
+/* Whether the chunk of one element is stored before that of another in their part. */
+static bool comes_before(const struct kept *kept, const int64_t *place, const int64_t *other)
+{
+    for (int level = kept->inner_shape[0] > 0 ? 0 : 1; level < 2; level++) {
+        const int64_t *size = level == 0 ? kept->inner_shape : kept->chunk_shape;
+        for (int k = 0; k < 2; k++)
+            if (place[k] / size[k] != other[k] / size[k])
+                return place[k] < other[k];
+    }
+    return false;
+}
 
 /* Of parts that are cut by the array chunks beyond it have no number. */
 static void check_turn(struct kept *kept, const int64_t *place)
@@ -34,14 +46,16 @@ static void check_turn(struct kept *kept, const int64_t *place)
     if (kept->parts == PARTS_OF_CHUNKS)
         return;
     bool is_all = kept->parts == PARTS_OF_ALL;
-    int64_t turn = 0, part = 0;
+    int64_t turn = 0, part = 0, at[2], first[2], end[2];
     for (int k = 0; k < 2; k++) {
         int64_t size = is_all ? kept->shape[k] : kept->part_shape[k];
-        int64_t first = place[k] / size * size, left = kept->shape[k] - first;
-        int64_t here = ((left < size ? left : size) - 1) / kept->chunk_shape[k] + 1;
-        turn = turn * here + (place[k] - first) / kept->chunk_shape[k];
+        first[k] = place[k] / size * size;
+        end[k] = first[k] + size < kept->shape[k] ? first[k] + size : kept->shape[k];
         part = part * ((kept->shape[k] - 1) / size + 1) + place[k] / size;
     }
+    for (at[0] = first[0]; at[0] < end[0]; at[0] += kept->chunk_shape[0])
+        for (at[1] = first[1]; at[1] < end[1]; at[1] += kept->chunk_shape[1])
+            turn += comes_before(kept, at, place);
     cr_assert(eq(int, kept->n_storing[part]++, 0));
     cr_assert(eq(int, kept->next[part]++, (int)turn));
     kept->n_storing[part]--;
@@ -95,7 +109,10 @@ static struct chunk_sink *open_sink(struct kept *kept, struct chunk_grid *ret_gr
         .item_bytes = 4,
         .pipeline = kept->pipeline,
         .parts = kept->parts,
-        .part_shape = kept->part_shape,
+        .n_part_levels = kept->parts != PARTS_OF_SHAPE ? 0
+                         : kept->inner_shape[0] > 0    ? 2
+                                                       : 1,
+        .part_shapes = (const int64_t *const[]){kept->part_shape, kept->inner_shape},
         .store = store,
         .state = kept,
         .path = "/tmp/x.h5",
@@ -199,11 +216,14 @@ Test(chunk_sink, stores_chunks_of_a_file_in_order)
     struct chunk_grid grid;
     struct gad_error error;
     pthread_t threads[4];
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 4; round++) {
         struct kept kept = {.shape = {1024, 5000}, .chunk_shape = {256, 300}, .pipeline = &none};
+        kept.chunk_shape[0] = round == 3 ? 64 : 256; /* 15 of 17 shards of 4 chunks are inside */
+        kept.inner_shape[0] = round == 3 ? 128 : 0;
+        kept.inner_shape[1] = 600;
         kept.parts = round ? PARTS_OF_SHAPE : PARTS_OF_ALL;
-        kept.part_shape[0] = round == 1 ? 512 : 256;
-        kept.part_shape[1] = round == 1 ? 1200 : 600;
+        kept.part_shape[0] = round == 1 ? 512 : round == 3 ? 640 : 256;
+        kept.part_shape[1] = round == 1 ? 1200 : round == 3 ? 2400 : 600;
         struct rows rows = {.sink = open_sink(&kept, &grid), .kept = &kept};
         for (int i = 0; i < 4; i++)
             pthread_create(&threads[i], NULL, round == 1 ? drain_rows : drain_backwards, &rows);

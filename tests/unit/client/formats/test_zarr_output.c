@@ -169,6 +169,59 @@ Test(zarr_output, go_into_shards_and_chunks_of_zeros_are_not_stored)
     check_stored("b.zarr", 1);
 }
 
+static void refuse_stored(const struct gad_storage *storage, const char *words)
+{
+    struct gad_array *array = NULL;
+    int r = format_create(NULL, "r.zarr", true, DTYPE_INT32, 2, shape, false, storage, &array,
+                          &last_error);
+    cr_assert(eq(int, r, GAD_BAD_ARGUMENT));
+    cr_assert(strstr(last_error.message, words) != NULL, "%s", last_error.message);
+}
+
+Test(zarr_output, go_into_shards_in_shards)
+{
+    const int64_t chunks[2] = {1, 2}, shards[3][2] = {{4, 8}, {2, 4}, {1, 4}};
+    struct gad_storage storage = {
+        .n_chunk_axes = 2,
+        .chunk_shape = chunks,
+        .n_shard_axes = 2,
+        .n_shard_levels = 3,
+        .shard_shape = shards[0],
+        .compress = "none",
+    };
+    struct gad_array *array = NULL;
+    struct stat st;
+    write_stored("a.zarr", &storage, 1);
+    check_stored("a.zarr", 1);
+    cr_assert(stat("a.zarr/c/0/0", &st) == 0);
+    /* 16 chunks in 8 shards of two, those in 4, these in the file's */
+    cr_assert(eq(int, (int)st.st_size, 16 * 8 + 8 * (2 * 16 + 4) + 4 * (2 * 16 + 4) + 4 * 16 + 4));
+    /* A shard of zeros is in none. */
+    int32_t values[35] = {[16] = 7}; /* (2, 2) */
+    array = create_stored("b.zarr", &storage);
+    cr_assert(eq(int, array->provider->drain(array->provider_state, origin, shape, values), 0));
+    commit_ok(array);
+    gad_array_release(array);
+    cr_assert(stat("b.zarr/c/0/0", &st) == 0 && is_there("b.zarr/c/1/0") == false);
+    cr_assert(eq(int, (int)st.st_size, 8 + (2 * 16 + 4) + (2 * 16 + 4) + 4 * 16 + 4));
+    array = open_ok("b.zarr");
+    int32_t *got = elements(array);
+    cr_assert(memcmp(got, values, sizeof(values)) == 0);
+    free(got);
+    gad_array_release(array);
+    storage.n_shard_levels = 2;
+    storage.shard_shape = shards[1];
+    storage.chunk_shape = shards[2]; /* as the inner shards: one chunk in each */
+    write_stored("c.zarr", &storage, 3);
+    check_stored("c.zarr", 3);
+    storage.n_shard_levels = 4;
+    refuse_stored(&storage, "shards in shards in shards in shards");
+    storage.n_shard_levels = 2;
+    storage.shard_shape = (const int64_t[]){4, 6, 2, 4};
+    storage.chunk_shape = chunks;
+    refuse_stored(&storage, "not of whole shards along axis 1");
+}
+
 Test(zarr_output, take_the_chunks_of_a_job_that_was_begun_again)
 {
     const int64_t chunks[2] = {1, 2}, shards[2] = {2, 8};
