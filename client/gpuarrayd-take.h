@@ -5,6 +5,7 @@
  *     gad_run(... {"sum(rows * 2)", rows} ...)                 as an argument of any job
  *     gad_take(client, a, indices, NULL, &to_file, NULL, &error)
  *     gad_run(... {"sum(a[i] * 2)"} ...)                       of arguments; i may be a mask
+ *     gad_run(... {"a[:, i] - take(b, j, axis=-1)"} ...)       along any axis
  */
 #pragma once
 

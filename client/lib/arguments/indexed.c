@@ -4,6 +4,10 @@
  * an array that the client makes (client/lib/take), so that becomes an argument of its own:
  *
  *     a[i] * 2 + sum(a)        a_i_ * 2 + sum(a), where a_i_ has the elements of a at i
+ *     a[:, i]  a[..., i]       a____i_  a______i_
+ *     take(a, i, axis=1)       take_a__i__axis_1_
+ *
+ * take() of one axis stays the daemon's, where the array is short enough for it.
  *
  * Names keep their length, so that columns stay what they are. Where the indices are a mask, a job
  * finds out before where it is true. Called by job.c and plan.c.
@@ -15,7 +19,10 @@
 #include "proto/util.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define TABLE_BYTES (512 * 1024) /* that the daemon looks up in */
 
 static size_t word_length(const char *at)
 {
@@ -41,25 +48,132 @@ static struct gad_array *find_array(const struct gad_job_options *options, const
     return NULL;
 }
 
-/* How many characters `NAME[NAME]` has there; 0: it is something else. */
-static size_t look(const struct gad_job_options *options, const char *at,
-                   struct gad_array **ret_array, struct gad_array **ret_indices)
+/* What is picked: NAME and indices of it. */
+struct picked {
+    struct gad_array *array, *indices;
+    struct gad_take_options how;
+};
+
+/* Reading a text: `at` moves on behind what was looked for, and the blanks behind that. */
+static bool skip(const char **at, const char *wanted)
 {
-    size_t n = word_length(at), inner;
-    *ret_array = find_array(options, at, n);
-    n += blanks(at + n);
-    if (!*ret_array || at[n] != '[')
-        return 0;
-    n += 1 + blanks(at + n + 1);
-    inner = word_length(at + n);
-    *ret_indices = find_array(options, at + n, inner);
-    n += inner + blanks(at + n + inner);
-    return *ret_indices && at[n] == ']' ? n + 1 : 0;
+    size_t n = strlen(wanted);
+    if (strncmp(*at, wanted, n) != 0)
+        return false;
+    *at += n + blanks(*at + n);
+    return true;
+}
+
+static struct gad_array *skip_array(const struct gad_job_options *options, const char **at)
+{
+    size_t n = word_length(*at);
+    struct gad_array *array = find_array(options, *at, n);
+    if (array)
+        *at += n + blanks(*at + n);
+    return array;
+}
+
+/* `, :` and `, ...`, or the same before an index, where the comma is behind. */
+static int skip_axes(const char **at, bool is_before, bool *ret_has_dots)
+{
+    int n = 0;
+    for (const char *next = *at;; *at = next) {
+        if (!is_before && !skip(&next, ","))
+            break;
+        bool is_dots = skip(&next, "...");
+        if ((!is_dots && !skip(&next, ":")) || (is_before && !skip(&next, ",")) ||
+            (is_dots && *ret_has_dots))
+            break;
+        *ret_has_dots |= is_dots;
+        n += !is_dots;
+    }
+    return n;
+}
+
+/* Behind NAME, whose array is there already. */
+static bool look_brackets(const struct gad_job_options *options, const char **at,
+                          struct picked *picked)
+{
+    bool has_dots = false;
+    if (!skip(at, "["))
+        return false;
+    int before = skip_axes(at, true, &has_dots);
+    bool has_dots_before = has_dots;
+    picked->indices = skip_array(options, at);
+    if (!picked->indices)
+        return false;
+    int behind = skip_axes(at, false, &has_dots);
+    int n_axes = picked->indices->info.dtype == GAD_BOOL ? picked->indices->info.ndim : 1;
+    int most = picked->array->info.ndim - n_axes - behind;
+    picked->how.axis = has_dots_before ? most : before;
+    return **at == ']' && (before + behind == 0 || before <= most);
+}
+
+static bool look_mode(const char **at, enum gad_take_mode *ret)
+{
+    static const char *const modes[] = {"raise", "wrap", "clip"};
+    char quote = **at == '\'' || **at == '"' ? **at : '\0';
+    const char *word = *at + (quote != '\0');
+    size_t n = word_length(word);
+    for (unsigned i = 0; i < ARRAY_LENGTH(modes); i++)
+        if (strlen(modes[i]) == n && memcmp(word, modes[i], n) == 0) {
+            *ret = (enum gad_take_mode)i;
+            *at = word + n + (quote != '\0');
+            *at += blanks(*at);
+            return quote == '\0' || word[n] == quote;
+        }
+    return false;
+}
+
+static bool look_axis(const char **at, struct gad_take_options *ret)
+{
+    char *end;
+    if (skip(at, "None"))
+        return true;
+    long axis = strtol(*at, &end, 10);
+    if (end == *at || axis < -ARRAY_MAX_NDIM || axis >= ARRAY_MAX_NDIM)
+        return false;
+    *ret = (struct gad_take_options){.axis = (int)axis, .mode = ret->mode};
+    *at = end + blanks(end);
+    return true;
+}
+
+static bool look_take(const struct gad_job_options *options, const char **at, struct picked *picked)
+{
+    const struct gad_array_info *info;
+    picked->how.n_axes = -1;
+    (void)(skip(at, "np.") || skip(at, "numpy."));
+    if (!skip(at, "take") || !skip(at, "(") || !(picked->array = skip_array(options, at)) ||
+        !skip(at, ",") || !(picked->indices = skip_array(options, at)))
+        return false;
+    if (picked->indices->info.dtype == GAD_BOOL) /* of which numpy.take() makes 0 and 1 */
+        return false;
+    while (skip(at, ",")) {
+        bool is_mode = skip(at, "mode") && skip(at, "=");
+        if (!is_mode && skip(at, "axis") && !skip(at, "="))
+            return false;
+        if (!(is_mode ? look_mode(at, &picked->how.mode) : look_axis(at, &picked->how)))
+            return false;
+    }
+    info = &picked->array->info;
+    return **at == ')' && (info->ndim > 1 ||
+                           (info->ndim == 1 &&
+                            info->shape[0] > TABLE_BYTES / (int64_t)gad_dtype_size(info->dtype)));
+}
+
+/* How many characters are there of what is picked; 0: it is something else. */
+static size_t look(const struct gad_job_options *options, const char *begin, struct picked *ret)
+{
+    const char *at = begin;
+    *ret = (struct picked){.how = {.axis = 0}};
+    ret->array = skip_array(options, &at);
+    bool is_picked = ret->array ? look_brackets(options, &at, ret) : look_take(options, &at, ret);
+    return is_picked ? (size_t)(at + 1 - begin) : 0;
 }
 
 /* The first one in a text, outside of quotes. */
 static char *find(const struct gad_job_options *options, char *text, size_t *ret_n,
-                  struct gad_array **ret_array, struct gad_array **ret_indices)
+                  struct picked *ret)
 {
     for (char *at = text; *at; at++) {
         if (*at == '\'' || *at == '"') {
@@ -68,7 +182,7 @@ static char *find(const struct gad_job_options *options, char *text, size_t *ret
                 return NULL;
             at = end;
         } else if (words_is_char(*at)) {
-            if ((*ret_n = look(options, at, ret_array, ret_indices)) > 0)
+            if ((*ret_n = look(options, at, ret)) > 0)
                 return at;
             at += word_length(at) - 1;
         }
@@ -77,8 +191,7 @@ static char *find(const struct gad_job_options *options, char *text, size_t *ret
 }
 
 static int add_arg(struct indexed *indexed, struct gad_client *client, const char *name,
-                   const char *written, struct gad_array *array, struct gad_array *indices,
-                   struct gad_error *error)
+                   const char *written, const struct picked *picked, struct gad_error *error)
 {
     struct gad_job_options *options = &indexed->options;
     const struct gad_move_options move = {
@@ -97,7 +210,8 @@ static int add_arg(struct indexed *indexed, struct gad_client *client, const cha
     *arg = (struct gad_argument){.name = strdup(name)};
     if (!arg->name)
         return -ENOMEM;
-    int r = take_indexed(client, array, indices, &move, &arg->array, error);
+    int r = take_indexed(client, picked->array, picked->indices, &picked->how, &move, &arg->array,
+                         error);
     if (r == 0)
         arg->array->picked_as = strdup(written);
     if (r == 0 && !arg->array->picked_as)
@@ -110,11 +224,11 @@ static int add_arg(struct indexed *indexed, struct gad_client *client, const cha
 static int rename_all(struct indexed *indexed, struct gad_client *client, char *text,
                       struct gad_error *error)
 {
-    struct gad_array *array, *indices;
+    struct picked picked;
     size_t n;
     char *at;
     int r = 0;
-    while (r == 0 && (at = find(&indexed->options, text, &n, &array, &indices))) {
+    while (r == 0 && (at = find(&indexed->options, text, &n, &picked))) {
         _cleanup_free_ char *written = strndup(at, n);
         if (!written)
             return -ENOMEM;
@@ -125,7 +239,7 @@ static int rename_all(struct indexed *indexed, struct gad_client *client, char *
             return -ENOMEM;
         const struct gad_array *made = find_array(&indexed->options, name, n);
         if (!made || !made->picked_as || strcmp(made->picked_as, written) != 0)
-            r = add_arg(indexed, client, name, written, array, indices, error);
+            r = add_arg(indexed, client, name, written, &picked, error);
     }
     return r;
 }
@@ -152,14 +266,15 @@ static int copy(struct indexed *indexed, const struct gad_job_options *options)
 int indexed_init(struct indexed *indexed, struct gad_client *client,
                  const struct gad_job_options *options, struct gad_error *error)
 {
-    bool has_brackets = false;
+    bool may_pick = false;
     *indexed = (struct indexed){.options = *options};
     for (unsigned i = 0; i < options->n_outputs; i++)
-        has_brackets |= strchr(options->outputs[i].expr, '[') != NULL;
-    int r = has_brackets ? copy(indexed, options) : 0;
-    for (unsigned i = 0; has_brackets && i < options->n_outputs && r == 0; i++)
+        may_pick |=
+            strchr(options->outputs[i].expr, '[') || strstr(options->outputs[i].expr, "take");
+    int r = may_pick ? copy(indexed, options) : 0;
+    for (unsigned i = 0; may_pick && i < options->n_outputs && r == 0; i++)
         r = rename_all(indexed, client, (char *)indexed->outputs[i].expr, error);
-    if (has_brackets && r == 0)
+    if (may_pick && r == 0)
         indexed->options.outputs = indexed->outputs;
     return r;
 }

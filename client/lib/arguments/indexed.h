@@ -1,5 +1,5 @@
-/* NAME[NAME] in the expressions of a job: elements of an argument by their indices in another, or
- * where that is true. */
+/* NAME[NAME], NAME[:, NAME] and take(NAME, NAME, axis=1) in the expressions of a job: elements of
+ * an argument by their indices in another, or where that is true. */
 #pragma once
 
 #include "client/gpuarrayd.h"

@@ -311,10 +311,10 @@ static int find_positions(struct gad_client *client, struct gad_array *array,
 }
 
 int take_indexed(struct gad_client *client, struct gad_array *array, struct gad_array *indices,
-                 const struct gad_move_options *move, struct gad_array **ret_array,
-                 struct gad_error *error)
+                 const struct gad_take_options *options, const struct gad_move_options *move,
+                 struct gad_array **ret_array, struct gad_error *error)
 {
-    struct gad_take_options own = {.axis = 0};
+    struct gad_take_options own = *options;
     struct gad_array *positions = NULL;
     int r = 0;
     if (indices->info.dtype == GAD_BOOL)
@@ -353,18 +353,15 @@ enum gad_status gad_take(struct gad_client *client, struct gad_array *array,
                          const struct gad_move_options *move, struct gad_job_stats *ret_stats,
                          struct gad_error *error)
 {
-    struct gad_take_options own = options ? *options : (struct gad_take_options){0};
-    struct gad_array *apart[] = {array, indices}, *positions = NULL, *taken = NULL;
+    static const struct gad_take_options zeroed;
+    struct gad_array *apart[] = {array, indices}, *taken = NULL;
     int r = move_check(client, 2, apart, move, error);
-    if (r == 0 && indices->info.dtype == GAD_BOOL)
-        r = find_positions(client, array, indices, &own, move, &positions, error);
     if (r == 0)
-        r = make(array, positions ? positions : indices, &own, &taken, error);
+        r = take_indexed(client, array, indices, options ? options : &zeroed, move, &taken, error);
     if (r == 0)
         r = run(client, taken, apart, move, ret_stats, error);
     if (r == GAD_BAD_INDEX && error) /* the movement's own name for it is nobody's */
         snprintf(error->argument, sizeof(error->argument), "indices");
     gad_array_release(taken);
-    gad_array_release(positions);
     return client_status(r, error);
 }

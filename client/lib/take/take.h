@@ -42,10 +42,10 @@ struct take {
 /* Blocks of the result. Their state is a struct take. */
 extern const struct provider take_provider, take_provider_alone;
 
-/* The array's elements along its first axis by indices, or, by a job, where a mask is true. */
+/* The array's elements by indices, or, by a job, where a mask is true. */
 int take_indexed(struct gad_client *client, struct gad_array *array, struct gad_array *indices,
-                 const struct gad_move_options *move, struct gad_array **ret_array,
-                 struct gad_error *error) GAD_MUST_CHECK;
+                 const struct gad_take_options *options, const struct gad_move_options *move,
+                 struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
 
 /* A block of any array that is no stream, from its provider or its memory. Positive errno. */
 int take_read(const struct gad_array *array, const int64_t *start, const int64_t *count,

@@ -33,8 +33,12 @@ int lookups_length(struct compiler *c, const struct ast_node *n, uint16_t node, 
         return 0;
     }
     array_format_shape(shape->ndim, shape->dims, text, sizeof(text));
-    int r = compiler_fail(c, GAD_BAD_SHAPE, n->column, "%s: '%s' must have one axis, not shape %s",
-                          op_info((enum op)n->op)->name, name, text);
+    int r =
+        compiler_fail(c, GAD_BAD_SHAPE, n->column, "%s: '%s' must have one axis, not shape %s%s",
+                      op_info((enum op)n->op)->name, name, text,
+                      n->op == OP_TAKE ? "; arguments are picked from along any, as in "
+                                         "take(x, i, axis=1), where both are arguments"
+                                       : "");
     error_expected(c->error, "one axis");
     error_found(c->error, "%s", text);
     return r;
@@ -285,11 +289,11 @@ static int type_take(struct compiler *c, const struct ast_node *n, const struct 
     int64_t length;
     int r = literals_word(c, n, "mode", modes, ARRAY_LENGTH(modes), &mode);
     if (r == 0)
-        r = no_axis(c, n);
-    if (r == 0)
         r = types_as_node(c, types_child_column(c, n, 0), &args[0], &a);
     if (r == 0)
         r = lookups_length(c, n, a, "a", &length);
+    if (r == 0)
+        r = no_axis(c, n);
     if (r == 0)
         r = types_as_node(c, types_child_column(c, n, 1), &args[1], &given);
     if (r)

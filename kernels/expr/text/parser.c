@@ -109,9 +109,9 @@ int parser_unexpected(struct parser *p, const char *wanted)
                           strcmp(wanted, "an operand") == 0
                               ? "lists are only for select, q, axis, size and range"
                               : "only an argument takes an index, which is an argument too: "
-                                "a[i], a[mask]; make what is computed an argument of its "
-                                "own, and select all else before, as in NAME=FILE[:, 0], or by "
-                                "take and its axis");
+                                "a[i], a[:, i], a[mask]; of what is computed pick before, as in "
+                                "a[i] + 1, or make it an argument of its own, and select all "
+                                "else before, as in NAME=FILE[:, 0]");
     else
         r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "%s expected, not '%.*s'",
                           wanted, parser_shown_chars(t), parser_text(p, t));

@@ -231,13 +231,24 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
         file.create_dataset("a", data=a, chunks=(4, 6), compression="gzip")
     np.save(tmp_path / "i.npy", [[9, 0], [-1, 3]])
     how = {"a": gd.open(tmp_path / "a.h5:/a"), "i": gd.open(tmp_path / "i.npy"), "k": np.array([2, 0, 1, 0]),
-           "m": a[:, 0] % 4 == 2, "full": a > 30, "f": np.ones(3)}
+           "m": a[:, 0] % 4 == 2, "full": a > 30, "f": np.ones(3), "c": np.arange(120.).reshape(2, 10, 6),
+           "long": np.arange(100000.)}
     i, k, m = np.load(tmp_path / "i.npy"), how["k"], how["m"]
     for text, want in (("a[i]*2 + a[ i ]", a[i] * 3), ("sum(a[m], axis=0) + sum(a[m])", a[m].sum(0) + a[m].sum()),
-                       ("a[full]", a[a > 30]), ("a[k][k]", a[k][k])):
+                       ("a[full]", a[a > 30]), ("a[k][k]", a[k][k]), ("a[:, k] + 1", a[:, k] + 1),
+                       ("a[..., k]", a[..., k]), ("a[k, :]", a[k]), ("a[i, ...]", a[i]), ("a[ : , k[k]]", a[:, k[k]]),
+                       ("a[m, :]", a[m]), ("c[:, full]", how["c"][:, a > 30]), ("c[..., full]", how["c"][:, a > 30]),
+                       ("take(a, k, axis=1)[k] * take( a[k],k,-1 )", a[:, k][k] * a[k][:, k]), ("np.take(a, i)", np.take(a, i)),
+                       ("take(a, k, mode='clip', axis=None)", np.take(a, k)),
+                       ("sum(take(a, i, 1, mode=wrap))", np.take(a, i, 1, mode="wrap").sum()),
+                       ("take(long, i) + 1", how["long"][i] + 1)):
         same(gd.evaluate(text, **{name: one for name, one in how.items() if name in text}), want)
     for text, kind, says in (("a[i] + a", gd.errors.BadShape, "column 6"), ("a[f]", gd.errors.BadDtype, "integers"),
                              ("k[a]", gd.errors.BadIndex, r"a\.h5.*index 4 at place \(0, 4\)"),
-                             ("(a + 1)[k]", gd.errors.BadExpression, "only an argument takes an index")):
+                             ("(a + 1)[k]", gd.errors.BadExpression, "only an argument takes an index"),
+                             ("a[:, :, k]", gd.errors.BadExpression, "only an argument takes an index"),
+                             ("take(a, k, axis=2)", gd.errors.BadShape, "axis"),
+                             ("take(a, m)", gd.errors.BadShape, "must have one axis"),
+                             ("1 + take(a + 1, k, axis=1)", gd.errors.BadShape, "arguments are picked from along any")):
         with pytest.raises(kind, match=says):
             gd.evaluate(text, **{name: one for name, one in how.items() if name in text})

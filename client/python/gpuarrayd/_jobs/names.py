@@ -45,7 +45,7 @@ def _tokens(text: str) -> list[str]:
     """Up to what the language has not (a comment), where the daemon will refuse it."""
     import re
     text = re.sub(r"'\w*'|\"\w*\"", "0", text)  # a word in quotes
-    text = re.split(r"[^\w\s.,;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)[0]
+    text = re.split(r"[^\w\s.,:;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)[0]
     number = r"(?:\d|\.\d)[\w.]*(?:(?<=[eE])[+-]\d\w*)?"
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
 

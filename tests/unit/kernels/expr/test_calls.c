@@ -20,9 +20,9 @@ static void expect_same(const char *expr, const char *other)
 }
 
 #define NO_INDEX                                                                                   \
-    "only an argument takes an index, which is an argument too: a[i], "                            \
-    "a[mask]; make what is computed an argument of its own, and select all else "                  \
-    "before, as in NAME=FILE[:, 0], or by take and its axis"
+    "only an argument takes an index, which is an argument too: a[i], a[:, i], a[mask]; of what "  \
+    "is computed pick before, as in a[i] + 1, or make it an argument of its own, and select all "  \
+    "else before, as in NAME=FILE[:, 0]"
 
 Test(expr_calls, take_optional_arguments_by_position_and_by_name)
 {

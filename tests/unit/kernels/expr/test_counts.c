@@ -284,7 +284,10 @@ Test(expr_counts, lookups_have_numpys_dtypes_and_shapes)
         {"take(empty, empty)", "int32 (0,)"},
         {"take(empty, small)", "bad-index: column 1: take: there is nothing to take from"},
         {"take(small, i1, axis=1)", "bad-shape: column 22: take: axis 1 of an array of one axis"},
-        {"take(f8, i1)", "bad-shape: column 1: take: 'a' must have one axis, not shape (3, 4)"},
+        {"take(f8, i1, axis=1)",
+         "bad-shape: column 1: take: 'a' must have one axis, not shape (3, 4); arguments are "
+         "picked "
+         "from along any, as in take(x, i, axis=1), where both are arguments"},
         {"choice(small, (2, 3), seed=1)", "int32 (2, 3)"},
         {"choice(small, 6, False, seed=1)", "bad-expression: column 1: choice: more numbers are "
                                             "taken than there are, without replacement"},

@@ -23,9 +23,9 @@ static double value_of(const char *expr)
 }
 
 #define NO_INDEX                                                                                   \
-    "only an argument takes an index, which is an argument too: a[i], "                            \
-    "a[mask]; make what is computed an argument of its own, and select all else "                  \
-    "before, as in NAME=FILE[:, 0], or by take and its axis"
+    "only an argument takes an index, which is an argument too: a[i], a[:, i], a[mask]; of what "  \
+    "is computed pick before, as in a[i] + 1, or make it an argument of its own, and select all "  \
+    "else before, as in NAME=FILE[:, 0]"
 
 Test(expr_syntax, gives_operators_the_precedence_of_python)
 {
