@@ -60,7 +60,8 @@ uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass
     uint64_t ns = op_pass_other_worst_ns(program, pass);
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
-        ns += op_worst_ns((enum op)insn->op, (enum dtype)insn->compute);
+        ns += op_worst_ns((enum op)insn->op, (enum dtype)insn->compute) *
+              program_n_times(program, pass->first_insn + i);
     }
     return ns;
 }

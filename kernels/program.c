@@ -115,6 +115,31 @@ bool program_is_product(const struct program *program)
     return program->n_stages == 1 && program->n_products == 1;
 }
 
+uint64_t program_n_times(const struct program *program, unsigned insn)
+{
+    for (unsigned i = 0; i < program->n_loops; i++) {
+        const struct program_loop *loop = &program->loops[i];
+        if (insn - loop->first_insn < loop->n_insns) /* unsigned: before it is far behind */
+            return loop->n_steps;
+    }
+    return 1;
+}
+
+bool program_has_events(const struct insn *insn)
+{
+    enum dtype compute = (enum dtype)insn->compute;
+    switch (insn->op) {
+    case OP_FLOOR_DIVIDE:
+    case OP_REMAINDER:
+    case OP_FMOD:
+    case OP_RECIPROCAL: return dtype_is_integer(compute);
+    case OP_POWER: return dtype_is_signed(compute);
+    case OP_CAST: return dtype_is_float(compute) && dtype_is_integer((enum dtype)insn->dst.dtype);
+    case OP_RANDOM_POISSON: return true;
+    default: return false;
+    }
+}
+
 bool program_keeps_axes(const struct pass *pass)
 {
     for (int i = 0; i < pass->ndim; i++)

@@ -32,6 +32,7 @@
 #define PROGRAM_MAX_REDUCTIONS 64   /* over all passes */
 #define PROGRAM_MAX_NEARS      2048 /* over all passes */
 #define PROGRAM_MAX_CHECKS     8
+#define PROGRAM_MAX_LOOPS      64 /* over all passes */
 #define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
 #define PROGRAM_MAX_SLABS      2
 #define SLAB_MAX_VALUES        60
@@ -111,6 +112,20 @@ struct insn {
     struct operand src[3];
 };
 
+/* Instructions of a pass that each element goes through again and again: `n_steps` times, or until
+ * it is done. A step computes the condition, by the first n_until of the instructions, then, of
+ * elements for which it does not hold, the rest. Registers that steps hand on, the states, change
+ * at a step's end alone, by WHERE with the condition as its first source (by a copy where there is
+ * none): so it makes no difference to the bits whether an element that is done takes part in more
+ * steps. It must not be counted in warnings. Everything else that a step reads and does not compute
+ * is the same in all steps. */
+struct program_loop {
+    uint16_t first_insn; /* in program->insns */
+    uint16_t n_insns, n_until;
+    struct operand until; /* bool; OPERAND_NONE: nothing ends an element's steps */
+    uint32_t n_steps;     /* at least 1 */
+};
+
 /* Distributions draw from different streams of one seed. The numbers are part of the results. */
 enum random_stream {
     RANDOM_STREAM_UNIFORM = 1,
@@ -186,6 +201,7 @@ struct pass {
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM]; /* the iteration space; also the shape of its stores */
     uint16_t first_insn, n_insns;
+    uint16_t first_loop, n_loops; /* in the order of their instructions, apart from each other */
     uint16_t first_reduction, n_reductions;
     uint16_t first_store, n_stores;
     uint16_t first_near, n_nears;
@@ -360,8 +376,8 @@ struct program {
     unsigned n_refs;               /* changed by one thread alone */
     uint16_t n_stages, n_products; /* n_products: how many of the stages are products */
     uint16_t n_slabs;              /* of the stages, too */
-    uint16_t n_passes, n_insns, n_reductions, n_stores, n_inputs, n_outputs, n_consts, n_checks;
-    uint16_t n_nears;
+    uint16_t n_passes, n_insns, n_loops, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
+    uint16_t n_checks, n_nears;
     uint16_t n_all_outputs; /* those of products, too */
     /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
      * elements, if it turns out to be one; -1: none has that trouble. */
@@ -369,6 +385,7 @@ struct program {
     struct stage stages[PROGRAM_MAX_PASSES];
     struct pass passes[PROGRAM_MAX_PASSES];
     struct insn *insns;
+    struct program_loop *loops;
     struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
     struct store stores[PROGRAM_MAX_OUTPUTS];
     struct program_input *inputs;
@@ -414,6 +431,10 @@ static inline bool stage_has_turns(const struct stage *stage)
 bool program_is_kept(const struct program *program, unsigned reduction);
 /* Whether the program is one matrix product and nothing else. */
 bool program_is_product(const struct program *program);
+/* How often an instruction of the program is done for an element, at most. */
+uint64_t program_n_times(const struct program *program, unsigned insn);
+/* Whether the instruction counts warnings, or ends the job. */
+bool program_has_events(const struct insn *insn);
 /* Whether some axes of more than one element are kept by the pass's reductions. */
 bool program_keeps_axes(const struct pass *pass);
 bool program_is_scan(const struct reduction *reduction);

@@ -25,6 +25,7 @@ enum op_rule {
     OP_RULE_LDEXP,      /* a float and an integer */
     OP_RULE_PREDICATE,  /* any dtype in, bool out */
     OP_RULE_WHERE,      /* condition (any dtype, as bool), then two of a common dtype */
+    OP_RULE_ITERATE,    /* a number of steps, names and their next values: the first name's dtype */
     OP_RULE_SELECT,     /* lists of bools and of choices, which have a common dtype */
     OP_RULE_CLIP,       /* common dtype of the array and the limits that are given */
     OP_RULE_ISCLOSE,    /* any dtype in, bool out */

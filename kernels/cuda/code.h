@@ -63,6 +63,13 @@ enum code_type {
  * kernels of the family. */
 enum code_action {
     ACTION_NONE,
+    /* A loop: REPEAT, the instructions of the condition, UNTIL, the rest of a step, AGAIN. Steps at
+     * most: src[0], and 65536 times src[1]. UNTIL: src[0] is the condition; where it holds for all
+     * elements of the thread, it goes on behind AGAIN, `index` instructions from there. AGAIN: back
+     * to `index` instructions before it. */
+    ACTION_REPEAT,
+    ACTION_UNTIL,
+    ACTION_AGAIN,
     ACTION_LOAD,   /* from place `index`, into dst */
     ACTION_STORE,  /* to place `index`, src[0] */
     ACTION_REDUCE, /* reduction `index` into state dst: kind, type, src[0]; src[1]: the position */

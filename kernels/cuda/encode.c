@@ -151,7 +151,7 @@ static int scan_pass(struct encoder *e)
             return -EINVAL;
         uint8_t *log2 = &e->register_log2[dst->index];
         *log2 = (uint8_t)max_u64(*log2, log2_of(dst->dtype));
-        e->h.has_counters |= encode_has_events(insn);
+        e->h.has_counters |= program_has_events(insn);
     }
     choose_groups(e);
     e->h.n_states = n_states + e->h.has_counters;
@@ -334,13 +334,64 @@ static void encode_stores(struct encoder *e)
     }
 }
 
+/* What the temporary places hold is not known where instructions come from two sides. */
+static void forget_temporaries(struct encoder *e)
+{
+    for (unsigned i = 0; i < N_TEMPORARY; i++)
+        e->temporary_load[i] = NOT_THERE;
+}
+
+/* In a loop whose instructions are those from *first on, *until: where the UNTIL is. */
+static void end_loop(struct encoder *e, unsigned first, unsigned until)
+{
+    struct code_insn again = {.action = ACTION_AGAIN, .index = (uint16_t)(e->n_insns - first)};
+    emit(e, &again);
+    if (e->code && until > 0)
+        ((struct code_insn *)(e->code + e->h.insns_offset))[until].index =
+            (uint16_t)(e->n_insns - until);
+    forget_temporaries(e);
+}
+
+static int encode_loop(struct encoder *e, const struct program_loop *loop)
+{
+    struct code_insn repeat = {.action = ACTION_REPEAT,
+                               .src = {(uint16_t)loop->n_steps, (uint16_t)(loop->n_steps >> 16)}};
+    unsigned until = 0, is_kept = 0;
+    int r = 0;
+    emit(e, &repeat);
+    forget_temporaries(e);
+    unsigned first = e->n_insns;
+    for (unsigned i = 0; r == 0 && i <= loop->n_insns; i++) {
+        if (i == loop->n_until && loop->until.kind != OPERAND_NONE) {
+            struct code_insn code = {.action = ACTION_UNTIL};
+            code.src[0] = encode_operand(e, &loop->until, &is_kept);
+            until = e->n_insns;
+            emit(e, &code);
+        }
+        if (i < loop->n_insns)
+            r = encode_insn(e, &e->program->insns[loop->first_insn + i]);
+    }
+    end_loop(e, first, until);
+    return r;
+}
+
 static int encode_insns(struct encoder *e)
 {
+    const struct program_loop *loop = &e->program->loops[e->pass->first_loop];
+    unsigned n_loops = e->pass->n_loops;
     int r = 0;
     e->n_insns = 0;
     e->h.kernel = CODE_KERNEL_LIGHT;
-    for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++)
-        r = encode_insn(e, insn_at(e->program, e->pass, i));
+    for (unsigned i = 0; r == 0 && i < e->pass->n_insns; i++) {
+        if (n_loops == 0 || loop->first_insn != e->pass->first_insn + i) {
+            r = encode_insn(e, insn_at(e->program, e->pass, i));
+            continue;
+        }
+        r = encode_loop(e, loop);
+        i += loop->n_insns - 1u;
+        loop++;
+        n_loops--;
+    }
     unsigned first_end = e->n_insns;
     for (unsigned i = 0; r == 0 && i < e->pass->n_reductions; i++)
         if (!encode_is_task(e->places, reduction_at(e, i)))

@@ -108,18 +108,3 @@ enum code_action encode_action(const struct insn *insn, bool *ret_is_exchanged)
         action = op_actions[op][unsigned_of(compute)];
     return (enum code_action)action;
 }
-
-bool encode_has_events(const struct insn *insn)
-{
-    enum dtype compute = (enum dtype)insn->compute;
-    switch (insn->op) {
-    case OP_FLOOR_DIVIDE:
-    case OP_REMAINDER:
-    case OP_FMOD:
-    case OP_RECIPROCAL: return dtype_is_integer(compute);
-    case OP_POWER: return dtype_is_signed(compute);
-    case OP_CAST: return dtype_is_float(compute) && dtype_is_integer((enum dtype)insn->dst.dtype);
-    case OP_RANDOM_POISSON: return true;
-    default: return false;
-    }
-}

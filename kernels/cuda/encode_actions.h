@@ -9,6 +9,3 @@ enum code_type encode_type(enum dtype dtype);
 /* ACTION_NONE for what the compiler cannot have made. *ret_is_exchanged: the action takes the first
  * two sources in the other order. */
 enum code_action encode_action(const struct insn *insn, bool *ret_is_exchanged);
-
-/* It may count divisions by zero, casts out of range or negative powers. */
-bool encode_has_events(const struct insn *insn);

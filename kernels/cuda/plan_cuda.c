@@ -8,7 +8,8 @@
  * than PLAN_LONG_TURN_NS on a device that computes as fast as CORES of the cores for which costs
  * are known, the tile has fewer grains, down to one. The weakest device that is worth having has
  * some 50 lanes for float64 and 3000 for float32, each a few times slower than a core that computes
- * element by element, as those at their worst do.
+ * element by element, as those at their worst do. Of a loop one grain may be too much already:
+ * MOST_LOOP_NS of an element are about two seconds of a grain, at their worst.
  *
  * Of a matrix product the device takes larger blocks than a thread: one multiplication has to fill
  * it.
@@ -21,6 +22,7 @@
 #define MIN_TILES        8
 #define MIN_TILE_BYTES   (1024u * 1024)
 #define CORES            16u
+#define MOST_LOOP_NS     1000000u
 #define BUSY_TILES       16u
 #define TURNS            4 /* LOADs of a step, STOREs of a tile */
 #define MULTIPLIES_AHEAD 16
@@ -209,6 +211,7 @@ static double enough_blocks(const struct plan_limits *limits)
 const struct plan_engine plan_cuda = {
     .fills_slots = true,
     .has_link = true,
+    .most_loop_ns = MOST_LOOP_NS,
     .slot_need_bytes = cuda_tile_need_bytes,
     .suits_tile = suits_tile,
     .most_continued_rows = most_continued_rows,

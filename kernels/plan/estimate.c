@@ -126,7 +126,8 @@ double estimate_work(const struct plan_estimate *e, unsigned index)
 
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
-        double own = max_f64(e->p->limits->engine->work(op_cost((enum op)insn->op)), 1);
+        double own = max_f64(e->p->limits->engine->work(op_cost((enum op)insn->op)), 1) *
+                     (double)program_n_times(program, pass->first_insn + i);
         work += dtype_size((enum dtype)insn->compute) == 8 ? 2 * own : own;
     }
     for (int i = 0; i < pass->ndim; i++)

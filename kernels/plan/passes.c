@@ -390,6 +390,19 @@ static int check_qr(const struct planner *p, const struct pass *pass)
     return GAD_LIMIT_EXCEEDED;
 }
 
+/* What cannot be interrupted must not last. */
+static int check_loops(const struct planner *p, const struct pass *pass)
+{
+    uint64_t ns = pass->n_loops > 0 ? op_pass_worst_ns(p->program, pass) : 0;
+
+    if (ns <= p->limits->engine->most_loop_ns)
+        return 0;
+    error_set(p->error, GAD_NO_ENGINE, "engine",
+              "iterate of so many steps is computed on the CPU, where it can be stopped");
+    error_expected(p->error, "engine \"cpu\" or \"auto\"");
+    return GAD_NO_ENGINE;
+}
+
 int planner_open_axis(const struct planner *p, const struct pass *pass)
 {
     for (int i = 0; i < pass->ndim && p->request->open_length > 0; i++)
@@ -509,6 +522,7 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     int r = planner_is_out_of_steps(p) ? refuse_steps(p) : planner_check_space(p, pass);
 
     r = r ? r : check_qr(p, pass);
+    r = r ? r : check_loops(p, pass);
     if (r)
         return r;
     planner_collect_operands(p, pass);

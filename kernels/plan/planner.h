@@ -227,8 +227,8 @@ double planner_product_rate(const struct plan_rates *rates, enum dtype dtype);
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);
 
-/* Instructions per element, with one more for reading and writing it. */
+/* Instructions per element, with one more for reading and writing it; a loop is many. */
 static inline uint64_t planner_work_per_element(const struct pass *pass)
 {
-    return 1u + pass->n_insns + pass->n_reductions;
+    return 1u + pass->n_insns + pass->n_reductions + UINT16_MAX * (uint64_t)pass->n_loops;
 }

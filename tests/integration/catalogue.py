@@ -115,6 +115,7 @@ TABLE = {
 ELSEWHERE = {
     "where": ("test_special_forms", "test_where_on_every_pair_of_dtypes"),
     "select": ("test_special_forms", "test_select"),
+    "iterate": ("test_iterate", "test_steps_of_every_length_and_dtype"),
     "index": ("test_special_forms", "test_index"),
     "astype": ("test_catalogue", "test_every_cast"),
     **{name: ("test_reduction_functions", "test_every_reduction") for name in (

@@ -397,6 +397,7 @@ def test_the_dtypes_of_every_operation_are_those_that_the_daemon_takes(daemon):
             n_args, shape = op["args"], [3, 1] if op["name"] == "qr_r" else [3]
             expected += [expected[-1]] * (n_args - len(expected))
             call = {"astype": "float32({})", "select": "select([{}], [{}])",
+                    "iterate": "iterate(3, {} = {})",
                     "clip": "clip({}, min=0, max=1)", "integers": "integers({}, seed=1)",
                     "bernoulli": "bernoulli({}, seed=1)", "near": "near({}, 1)",
                     "tensordot": "tensordot({}, {}, 1)", "bincount": "bincount({}, length=3)",

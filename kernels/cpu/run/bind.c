@@ -20,6 +20,7 @@
 #include "kernels/op_costs.h"
 #include "proto/util.h"
 
+#include <errno.h>
 #include <string.h>
 
 static uint16_t take_slot(struct binding *b)
@@ -41,7 +42,8 @@ static uint16_t *near_slot_of(struct binding *b, unsigned index)
                                                     : NULL;
 }
 
-/* A slot for each value that is used; when it is last used. */
+/* A slot for each value that is used; when it is last used. In a loop that is when its steps end.
+ */
 static void scan_operand(struct binding *b, const struct operand *operand, unsigned time)
 {
     const struct program *program = b->run->program;
@@ -100,14 +102,19 @@ static void scan_pass(struct binding *b)
     b->register_bytes = 1;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct insn *insn = insn_at(run, i);
+        unsigned end = loop_end(run, i);
         for (unsigned j = 0; j < 3; j++)
-            scan_operand(b, &insn->src[j], i);
+            scan_operand(b, &insn->src[j], end == NEVER ? i : end);
         b->is_valid &= insn->dst.kind == OPERAND_REGISTER;
         b->is_valid &= insn->dst.index < run->pass->n_registers;
         if (!b->is_valid)
             return;
         b->last_definition[insn->dst.index] = (uint16_t)i;
         b->register_bytes = max_u64(b->register_bytes, dtype_size(insn->dst.dtype));
+    }
+    for (unsigned i = 0; i < run->n_loops; i++) {
+        const struct program_loop *loop = &run->program->loops[run->pass->first_loop + i];
+        scan_operand(b, &loop->until, loop_end(run, run->loops[i].first_insn));
     }
     for (unsigned i = 0; i < run->pass->n_reductions; i++) {
         const struct reduction *reduction = bind_reduction_at(run, i);
@@ -130,6 +137,8 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
            program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
+           program->n_loops <= PROGRAM_MAX_LOOPS &&
+           pass->first_loop + pass->n_loops <= program->n_loops &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
            pass->first_store + pass->n_stores <= program->n_stores;
 }
@@ -226,8 +235,9 @@ static void settle_in_place(struct binding *b)
         struct bound_store *store = &run->stores[i];
         const struct operand *src = &store_at(run, i)->src;
         unsigned defined = src->kind == OPERAND_REGISTER ? b->last_definition[src->index] : NEVER;
-        store->is_direct = defined != NEVER && (store->stream.kind == STREAM_LINEAR ||
-                                                store->stream.kind == STREAM_RUNS);
+        store->is_direct =
+            defined != NEVER && loop_end(run, defined) == NEVER &&
+            (store->stream.kind == STREAM_LINEAR || store->stream.kind == STREAM_RUNS);
         if (store->is_direct && store->stream.bypasses_cache) /* pieces of a table are not it */
             store->is_direct = !reads_table(insn_at(run, defined));
         for (unsigned j = 0; j < run->n_inputs; j++) {
@@ -246,7 +256,7 @@ static void settle_in_place(struct binding *b)
     }
 }
 
-static uint16_t slot_of(const struct binding *b, const struct operand *operand)
+uint16_t bind_slot_of(const struct binding *b, const struct operand *operand)
 {
     switch (operand->kind) {
     case OPERAND_REGISTER: return b->register_slot[operand->index];
@@ -334,7 +344,7 @@ static int bind_insn(struct binding *b, unsigned i)
     if (!bound->kernel)
         return -EINVAL;
     for (unsigned j = 0; j < 3; j++)
-        bound->src[j] = slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
+        bound->src[j] = bind_slot_of(b, &insn->src[is_exchanged && j < 2 ? 1 - j : j]);
     if (reads_table(insn))
         bound->src[2] = (uint16_t)(bound->src[1] + 1);
     bound->dst = settle_destination(b, insn);
@@ -352,7 +362,7 @@ static int bind_scan_uses(struct binding *b)
 {
     struct run *run = b->run;
     for (unsigned i = 0; i < run->n_scans; i++)
-        run->scans[i].src = slot_of(b, &run->scans[i].reduction->src);
+        run->scans[i].src = bind_slot_of(b, &run->scans[i].reduction->src);
     for (unsigned i = 0; i < run->n_stores; i++) {
         unsigned scan = store_at(run, i)->scan - run->pass->first_reduction;
         if (scan >= run->n_scans)
@@ -368,25 +378,33 @@ static int bind_scan_uses(struct binding *b)
 static int bind_uses(struct binding *b)
 {
     struct run *run = b->run;
+    struct bound_loop *loop = run->loops;
     for (unsigned i = 0; i < run->n_insns; i++) {
+        unsigned reg = insn_at(run, i)->dst.index, end = loop_end(run, i);
+        uint16_t slot = b->register_slot[reg];
         int r = bind_insn(b, i);
         if (r)
             return r;
+        if (end != NEVER && b->register_slot[reg] != slot) /* steps to come would not know */
+            return -EINVAL;
+        if (end == i)
+            loop_bind(b, loop, &run->program->loops[run->pass->first_loop + (loop - run->loops)]);
+        loop += end == i;
     }
     bind_draws(b);
     run->spare = run->address[b->spare_slot];
     for (unsigned i = 0; i < run->n_reductions; i++) {
         struct reducing *d = &run->reductions[i];
-        d->src = slot_of(b, &d->reduction->src);
+        d->src = bind_slot_of(b, &d->reduction->src);
         if (d->qr && d->qr->has_column)
-            d->qr->column = slot_of(b, &d->reduction->weights);
+            d->qr->column = bind_slot_of(b, &d->reduction->weights);
         if (d->counting)
-            d->counting->weights = slot_of(b, &d->reduction->weights);
+            d->counting->weights = bind_slot_of(b, &d->reduction->weights);
     }
     if (run->n_scans)
         return bind_scan_uses(b);
     for (unsigned i = 0; i < run->n_stores; i++)
-        run->stores[i].src = slot_of(b, &store_at(run, i)->src);
+        run->stores[i].src = bind_slot_of(b, &store_at(run, i)->src);
     return 0;
 }
 
@@ -404,7 +422,6 @@ static void init_binding(struct binding *b)
     for (unsigned i = 0; i < run->pass->n_registers; i++)
         b->register_slot[i] = take_slot(b);
     b->spare_slot = take_slot(b);
-    b->is_valid = true;
 }
 
 int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass_index,
@@ -424,6 +441,7 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
         .box = box,
         .n_elements = 1,
         .n_insns = pass->n_insns,
+        .n_loops = pass->n_loops,
         .n_reductions = pass->scanned_axis < 0 ? pass->n_reductions : 0,
         .n_scans = pass->scanned_axis < 0 ? 0 : pass->n_reductions,
         .n_stores = pass->n_stores,
@@ -434,7 +452,9 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
     run->insns = layout_take(&b, run->n_insns * sizeof(*run->insns));
     run->draws = layout_take(&b, BIND_MAX_DRAWS * sizeof(*run->draws));
     init_binding(&b);
-    scan_pass(&b);
+    b.is_valid = loop_init(&b);
+    if (b.is_valid)
+        scan_pass(&b);
     if (!b.is_valid)
         return -EINVAL;
     init_streams(&b, inputs, outputs, reduced);
@@ -446,6 +466,7 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
     bind_tables(&b, reduced);
     layout_choose_strip(&b);
     layout_fill(&b);
+    loop_begin_binding(&b);
     r = bind_uses(&b);
     if (r)
         return r;

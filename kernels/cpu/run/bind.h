@@ -27,9 +27,11 @@ struct binding {
     uint16_t const_slot[PROGRAM_MAX_CONSTS], reduced_slot[PROGRAM_MAX_REDUCTIONS];
     uint16_t table_slot[PROGRAM_MAX_REDUCTIONS]; /* its elements'; the next one: its length's */
     uint16_t index_slot[ARRAY_MAX_NDIM + 1];     /* the last one: OPERAND_INDEX_FLAT */
-    unsigned n_values;   /* inputs, consts and reduced values that are used */
-    size_t counter_room; /* bytes for what BINCOUNTs have beside a node */
-    size_t qr_bytes;     /* of QR_Rs' rows, so far */
+    unsigned n_values;     /* inputs, consts and reduced values that are used */
+    size_t counter_room;   /* bytes for what BINCOUNTs have beside a node */
+    size_t qr_bytes;       /* of QR_Rs' rows, so far */
+    uint16_t *loop_places; /* what loops share; */
+    size_t loop_at;        /* and their buffers, from there on in the scratch */
     bool is_valid;
 };
 
@@ -42,7 +44,19 @@ void layout_choose_strip(struct binding *b);
 /* Gives every slot its strip and fills those that are the same for all strips. */
 void layout_fill(struct binding *b);
 
-/* bind_draws.c: random numbers; the run has room for BIND_MAX_DRAWS. */
+/* Where an operand's strip is when the instruction at hand is bound. */
+uint16_t bind_slot_of(const struct binding *b, const struct operand *operand);
+
+/* loop.c: the pass's loops, false where there can be none such; the last instruction of the loop
+ * that has this one, or NEVER; what loops have of the scratch for each element; when all other
+ * strips are there; when a loop's instructions are bound. */
+bool loop_init(struct binding *b);
+unsigned loop_end(const struct run *run, unsigned insn);
+size_t loop_bytes_per_element(const struct binding *b);
+void loop_begin_binding(struct binding *b);
+void loop_bind(struct binding *b, struct bound_loop *loop, const struct program_loop *of);
+
+/* draws.c: random numbers; the run has room for BIND_MAX_DRAWS. */
 void bind_draws(struct binding *b);
 
 /* bind_reductions.c: reductions and BINCOUNTs; or scans, whose states are among `reduced`. */

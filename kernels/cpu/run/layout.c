@@ -33,10 +33,12 @@
      PASS_MAX_REDUCTIONS * (sizeof(struct scanning) + sizeof(struct counting) + 64) +              \
      PASS_MAX_RESULTS * 64 + BIND_MAX_STREAMS * (sizeof(struct stream) + sizeof(struct fetch)) +   \
      (ARRAY_MAX_NDIM + 2) * sizeof(struct index_stream) +                                          \
-     PASS_MAX_STORES * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64)
+     PASS_MAX_STORES * sizeof(struct bound_store) + MAX_SLOTS * sizeof(void *) + 8 * 64 +          \
+     PROGRAM_MAX_LOOPS * (sizeof(struct bound_loop) + sizeof(struct moved) + 64) +                 \
+     4 * PROGRAM_MAX_INSNS * sizeof(struct moved))
 #define LARGEST_STRIPS                                                                             \
     ((PROGRAM_MAX_REGISTERS + 1 + BIND_MAX_STREAMS + ARRAY_MAX_NDIM + 2 + MAX_UNIFORMS +           \
-      PASS_MAX_REDUCTIONS + 1) *                                                                   \
+      PASS_MAX_REDUCTIONS + 1 + LOOP_MAX_MOVED + 1) *                                              \
          KERNEL_GRANULE * 8 +                                                                      \
      BIND_MAX_STREAMS * BIND_PERIOD_FEW * 8)
 /* A pass with KTHs has no QR_Rs. */
@@ -98,7 +100,8 @@ void layout_choose_strip(struct binding *b)
 {
     struct run *run = b->run;
     size_t n_fixed, n_each = bytes_per_element(b, &n_fixed);
-    size_t n_fitting = (CPU_SCRATCH_BYTES - b->used_bytes - n_fixed) / n_each;
+    size_t n_fitting =
+        (CPU_SCRATCH_BYTES - b->used_bytes - n_fixed) / (n_each + loop_bytes_per_element(b));
     size_t n_cached = cpu_first_cache_bytes() / (n_each + bytes_in_place(run)), n = STRIP_MAX;
     while (n > STRIP_LEAST && n > n_cached)
         n /= 2;

@@ -162,14 +162,35 @@ static bool keep_pace(struct run *run, uint64_t worst_ns)
     return !run->is_stopped;
 }
 
+bool run_insns(struct run *run, const struct bound_insn *insns, unsigned n_insns, size_t n)
+{
+    void *const *address = run->address;
+    for (unsigned i = 0; i < n_insns; i++) {
+        const struct bound_insn *insn = &insns[i];
+        if (!keep_pace(run, insn->worst_ns * n))
+            return false;
+        insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
+                     address[insn->src[2]], &run->events);
+    }
+    return true;
+}
+
 static void run_strip(struct run *run, uint64_t first, size_t n)
 {
     load_inputs(run, first, n);
     uint32_t placed = place_outputs(run, first, n);
     void *const *address = run->address;
     size_t n_share = run->n_insns ? (run->n_fetch_lines + run->n_insns - 1) / run->n_insns : 0;
+    const struct bound_loop *loop = run->loops, *last = loop + run->n_loops;
     for (unsigned i = 0; i < run->n_insns; i++) {
         const struct bound_insn *insn = &run->insns[i];
+        if (loop < last && loop->first_insn == i) {
+            loop_run(run, loop, n);
+            i += loop++->n_insns - 1u;
+            if (run->is_stopped)
+                return;
+            continue;
+        }
         if (!keep_pace(run, insn->worst_ns * n))
             return;
         if (run->is_counting && insn->drawn != NO_DRAW) {

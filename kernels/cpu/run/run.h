@@ -65,6 +65,37 @@ struct bound_draw {
     uint16_t seed, stream;
 };
 
+/* What a loop moves when elements are done (loop.c). */
+enum moved_kind {
+    MOVED_STATE, /* steps change it; buffer: where elements that are done are */
+    MOVED_READ,  /* steps read it alone; buffer: those of elements that go on */
+    MOVED_OWN,   /* it is made before the condition and read behind it */
+    MOVED_NOT,
+};
+struct moved {
+    uint16_t slot;
+    uint8_t item_log2, kind;
+    char *buffer;
+};
+#define LOOP_MAX_MOVED                                                                             \
+    (PROGRAM_MAX_REGISTERS + REQUEST_MAX_ARGS + PASS_MAX_NEARS + PASS_MAX_RESULTS +                \
+     ARRAY_MAX_NDIM + 1)
+#define LOOP_PLACES 4 /* lists of them, each for a strip */
+
+/* When so many of the elements go on, those are moved together. */
+#define LOOP_PAYS    3
+#define LOOP_PAYS_OF 4
+
+struct bound_loop {
+    uint16_t first_insn, n_insns, n_until;
+    uint16_t until; /* slot, or UINT16_MAX: none */
+    uint32_t n_steps;
+    bool has_events;
+    uint16_t n_moved;
+    struct moved *moved;
+    uint16_t *places;
+};
+
 struct bound_store {
     struct stream stream;
     uint16_t src;    /* slot to copy from; where the pass scans: which of the scans */
@@ -88,9 +119,10 @@ struct run {
     const struct engine_box *box;
     uint64_t n_elements;
     size_t n_strip; /* a multiple of KERNEL_GRANULE */
-    unsigned n_slots, n_insns, n_draws, n_inputs, n_indices, n_reductions, n_stores;
+    unsigned n_slots, n_insns, n_loops, n_draws, n_inputs, n_indices, n_reductions, n_stores;
     void **address;
     struct bound_insn *insns;
+    struct bound_loop *loops;
     struct bound_draw *draws;
     struct stream *inputs; /* those that the pass reads; then earlier passes' results */
     struct index_stream *indices;
@@ -127,13 +159,19 @@ int run_bind(const struct cpu_engine *engine, const struct program *program, uns
              const struct reduce_layout *layout, void *node, void *scratch,
              struct run **ret_run) GAD_MUST_CHECK;
 
-/* run_draws.c: what random numbers are made of, in strips whose elements' numbers count up. The
+/* draws.c: what random numbers are made of, in strips whose elements' numbers count up. The
  * first: returns whether the numbers themselves need not be there. */
 bool run_counts(struct run *run, uint64_t first, size_t n);
 void run_drawn(struct run *run, const struct bound_insn *insn, size_t n);
 
 /* run_scans.c: a strip's scans and the stores of their running results. */
 void run_scans(struct run *run, uint64_t first, size_t n);
+
+/* Instructions one after the other over n elements, for loops. False: the box is given up. */
+bool run_insns(struct run *run, const struct bound_insn *insns, unsigned n_insns, size_t n);
+
+/* loop.c: the steps of a loop over a strip of n elements. */
+void loop_run(struct run *run, const struct bound_loop *loop, size_t n);
 
 /* direct.c: takes in the whole box where no strip is needed; else returns false. */
 bool run_directly(struct run *run);

@@ -247,6 +247,11 @@ static int move_node(const struct near *k, uint16_t node, const uint16_t *moved,
                             "near of random numbers that are stored")
                    : refuse(k, "index()", "it has no ends", "index(axis) with the offset added");
     case NODE_SCAN: return graph_used_scan(c, k->l.n->column, (enum op)n.op);
+    case NODE_RESULT:
+        return is_moved(k, &c->graph.shapes[n.shape])
+                   ? refuse(k, "iterate", "each element has its own steps",
+                            "it stored first, then near of what is stored")
+                   : 0;
     default:
         if (!is_moved(k, &c->graph.shapes[n.shape]))
             return 0;

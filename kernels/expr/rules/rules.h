@@ -66,6 +66,12 @@ rule_fn tensordot_apply;                                    /* tensordot.c */
 rule_fn triangles_apply;                                    /* triangles.c */
 rule_fn near_apply;                                         /* near.c */
 
+/* iterate.c: a state's first node; an AST_ITERATE, whose body is to be typed again from a node on
+ * (AST_ABSENT: it is done); and that an operation of other elements has none that changes. */
+int iterate_begin(struct compiler *c, struct ast_node *state) GAD_MUST_CHECK;
+int iterate_end(struct compiler *c, struct ast_node *n, uint32_t *ret_again) GAD_MUST_CHECK;
+int iterate_check(struct compiler *c, const struct ast_node *n) GAD_MUST_CHECK;
+
 /* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
  * random numbers as many as that has elements. */
 int axes_check(struct compiler *c, uint16_t node, const struct shape *shape) GAD_MUST_CHECK;

@@ -162,6 +162,9 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
 static int type_op(struct compiler *c, const struct ast_node *n, const struct value *args,
                    struct value *ret)
 {
+    int r = iterate_check(c, n);
+    if (r)
+        return r;
     bool has_node = !n->is_operator || n->op == OP_MATMUL;
     for (unsigned i = 0; n->is_operator && i < n->n_children; i++)
         has_node |= args[i].kind == VALUE_NODE;
@@ -178,6 +181,7 @@ static int type_node(struct compiler *c, struct ast_node *n)
     case AST_ARG: return type_arg(c, n, &n->value);
     case AST_PLUS: return type_plus(c, n, &args[0], &n->value);
     case AST_BOUND: n->value = args[0]; return 0;
+    case AST_STATE: return iterate_begin(c, n);
     case AST_OP: return type_op(c, n, args, &n->value);
     default: return 0;
     }
@@ -224,9 +228,12 @@ int types_resolve(struct compiler *c, unsigned index)
 {
     struct ast *ast = &c->ast;
     for (uint32_t i = 0; i < ast->n_nodes; i++) {
-        int r = type_node(c, &ast->nodes[i]);
+        uint32_t again = AST_ABSENT;
+        struct ast_node *n = &ast->nodes[i];
+        int r = n->kind == AST_ITERATE ? iterate_end(c, n, &again) : type_node(c, n);
         if (r)
             return r;
+        i = again == AST_ABSENT ? i : again - 1;
     }
     const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
     const struct request_output *output = &c->request->outputs[index];

@@ -143,14 +143,18 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
 {
     struct program *p = &e->draft;
     struct graph *g = &c->graph;
-    size_t n_insns = (size_t)g->n_nodes * s->n_passes + REQUEST_MAX_OUTPUTS;
+    size_t n_insns =
+        g->n_loops > 0 ? PROGRAM_MAX_INSNS : (size_t)g->n_nodes * s->n_passes + REQUEST_MAX_OUTPUTS;
     size_t n_consts = g->n_nodes < PROGRAM_MAX_CONSTS ? g->n_nodes : PROGRAM_MAX_CONSTS;
+    size_t n_loops = g->n_loops > 0 ? PROGRAM_MAX_LOOPS : 0;
     e->c = c;
+    e->is_in_loop = false;
     e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
-    p->n_insns = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = p->n_nears = 0;
+    p->n_insns = p->n_loops = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
+    p->n_nears = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
@@ -161,18 +165,20 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
         g->nodes[s->products[i].node].index = (uint16_t)(s->n_reductions + i);
     slabs_number(c, s, (uint16_t)(s->n_reductions + s->n_products));
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
+    p->loops = arena_take(&c->arena, n_loops * sizeof(*p->loops));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
     p->inputs = arena_take(&c->arena, REQUEST_MAX_ARGS * sizeof(*p->inputs));
     e->max_nears = g->n_shifts == 0 ? 0 : (uint32_t)min_u64(n_insns, PROGRAM_MAX_NEARS);
     p->nears = arena_take(&c->arena, e->max_nears * sizeof(*p->nears));
     p->outputs = arena_take(&c->arena, p->n_all_outputs * sizeof(*p->outputs));
-    e->stack = arena_take(&c->arena, ((size_t)g->n_nodes * 3 + 1) * sizeof(*e->stack));
+    e->stack =
+        arena_take(&c->arena, ((size_t)g->n_nodes * (3u + g->n_loops) + 1) * sizeof(*e->stack));
     p->checks = arena_take(&c->arena, p->n_checks * sizeof(*p->checks));
     p->products = arena_take(&c->arena, p->n_products * sizeof(*p->products));
     p->slabs = arena_take(&c->arena, p->n_slabs * sizeof(*p->slabs));
-    if (p->insns == NULL || p->consts == NULL || p->inputs == NULL || p->nears == NULL ||
-        p->outputs == NULL || p->checks == NULL || p->products == NULL || p->slabs == NULL ||
-        e->stack == NULL)
+    if (p->insns == NULL || p->loops == NULL || p->consts == NULL || p->inputs == NULL ||
+        p->nears == NULL || p->outputs == NULL || p->checks == NULL || p->products == NULL ||
+        p->slabs == NULL || e->stack == NULL)
         return compiler_no_memory(c);
     return list_inputs(e);
 }
@@ -201,11 +207,12 @@ static struct program *pack_program(const struct program *draft)
     size_t outputs = draft->n_all_outputs * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
     size_t insns = draft->n_insns * sizeof(*draft->insns);
+    size_t loops = draft->n_loops * sizeof(*draft->loops);
     size_t checks = draft->n_checks * sizeof(*draft->checks);
     size_t products = draft->n_products * sizeof(*draft->products);
     size_t slabs = draft->n_slabs * sizeof(*draft->slabs);
-    struct program *p = malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + checks +
-                               products + slabs + 64);
+    struct program *p = malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + loops +
+                               checks + products + slabs + 64);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -216,6 +223,7 @@ static struct program *pack_program(const struct program *draft)
     p->outputs = copy_part(&at, draft->outputs, outputs);
     p->consts = copy_part(&at, draft->consts, consts);
     p->insns = copy_part(&at, draft->insns, insns);
+    p->loops = copy_part(&at, draft->loops, loops);
     p->checks = copy_part(&at, draft->checks, checks);
     p->products = copy_part(&at, draft->products, products);
     p->slabs = copy_part(&at, draft->slabs, slabs);

@@ -27,6 +27,16 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
 int graph_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute, enum dtype dtype,
              unsigned n_src, const uint16_t *src, uint16_t *ret) GAD_MUST_CHECK;
 int graph_cast(struct compiler *c, uint16_t src, enum dtype dtype, uint16_t *ret) GAD_MUST_CHECK;
+/* A loop: its states, their steps (before: of the state before it, or NODE_NONE), which change
+ * while the condition, a bool, does not hold; what the state of this number is at its end. */
+int graph_state(struct compiler *c, uint32_t column, uint16_t first, unsigned number,
+                uint16_t *ret) GAD_MUST_CHECK;
+int graph_step(struct compiler *c, uint32_t column, uint16_t state, uint16_t next, uint16_t before,
+               uint16_t *ret) GAD_MUST_CHECK;
+int graph_loop(struct compiler *c, uint32_t column, uint16_t until, uint16_t last_step,
+               uint32_t n_steps, uint16_t *ret) GAD_MUST_CHECK;
+int graph_result(struct compiler *c, uint16_t loop, unsigned number, enum dtype dtype,
+                 uint16_t *ret) GAD_MUST_CHECK;
 /* axes: bits of the source's; the result has the others, or all where keeps_dims. */
 int graph_reduce(struct compiler *c, enum op op, enum dtype dtype, uint16_t src, uint32_t axes,
                  bool keeps_dims, uint16_t *ret) GAD_MUST_CHECK;

@@ -55,7 +55,8 @@ static int take_register(struct emitter *e, uint8_t *ret)
 /* One use of a source is made. */
 static void release(struct emitter *e, struct graph_node *n)
 {
-    if (n->kind == NODE_INSN && --n->n_uses == 0)
+    bool is_held = e->is_in_loop && !n->is_varying; /* steps to come read it too */
+    if ((n->kind == NODE_INSN || n->kind == NODE_RESULT) && !is_held && --n->n_uses == 0)
         e->used_registers &= ~(1u << n->register_index);
 }
 
@@ -96,8 +97,7 @@ static int near_operand(struct emitter *e, struct pass *pass, struct graph_node 
     return 0;
 }
 
-static int make_operand(struct emitter *e, struct pass *pass, struct graph_node *n,
-                        struct operand *ret)
+int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, struct operand *ret)
 {
     *ret = (struct operand){.dtype = n->dtype};
     switch (n->kind) {
@@ -130,8 +130,7 @@ static int make_operand(struct emitter *e, struct pass *pass, struct graph_node 
 
 /* ---- instructions ---- */
 
-/* NULL: there are too many, the error says so. */
-static struct insn *next_insn(struct emitter *e)
+struct insn *emit_next_insn(struct emitter *e)
 {
     if (e->draft.n_insns == e->max_insns) {
         (void)too_many(e, "instructions", PROGRAM_MAX_INSNS);
@@ -152,7 +151,7 @@ static int make_table(struct pass *pass, const struct graph_node *n, struct oper
 
 static int emit_insn(struct emitter *e, struct pass *pass, struct graph_node *n)
 {
-    struct insn *insn = next_insn(e);
+    struct insn *insn = emit_next_insn(e);
     if (insn == NULL)
         return GAD_LIMIT_EXCEEDED;
     int r = 0;
@@ -161,7 +160,7 @@ static int emit_insn(struct emitter *e, struct pass *pass, struct graph_node *n)
     for (unsigned i = 0; r == 0 && i < n->n_src; i++)
         r = i == 1 && graph_is_lookup((enum op)n->op)
                 ? make_table(pass, node_at(e, n->src[i]), &insn->src[i])
-                : make_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
+                : emit_operand(e, pass, node_at(e, n->src[i]), &insn->src[i]);
     bool is_widened[3] = {false};
     for (unsigned i = 0; i < n->n_src; i++) {
         struct graph_node *src = node_at(e, n->src[i]);
@@ -188,7 +187,7 @@ static unsigned push_sources(struct emitter *e, const struct graph_node *n, unsi
     unsigned n_pending = 0;
     for (unsigned i = 0; i < n->n_src; i++) {
         const struct graph_node *src = node_at(e, n->src[i]);
-        if (src->kind != NODE_INSN || src->state == STATE_DONE)
+        if (!graph_is_computed(src) || src->state == STATE_DONE)
             continue;
         unsigned at = n_pending++;
         for (; at > 0 && node_at(e, order[at - 1])->need >= src->need; at--)
@@ -199,24 +198,34 @@ static unsigned push_sources(struct emitter *e, const struct graph_node *n, unsi
     return depth + n_pending;
 }
 
-/* The root and all that it needs and that is not there yet. */
-static int emit_tree(struct emitter *e, struct pass *pass, uint16_t root)
+/* A loop gives all of its results. */
+static int emit_node(struct emitter *e, struct pass *pass, uint16_t index, unsigned base)
 {
-    unsigned depth = 0;
-    if (node_at(e, root)->kind == NODE_INSN)
+    struct graph_node *n = node_at(e, index);
+    if (n->kind == NODE_INSN)
+        return emit_insn(e, pass, n);
+    return n->kind == NODE_LOOP ? loops_emit(e, pass, index, base) : 0;
+}
+
+/* The root and all that it needs and that is not there yet. */
+int emit_tree(struct emitter *e, struct pass *pass, uint16_t root, unsigned base)
+{
+    unsigned depth = base;
+    if (graph_is_computed(node_at(e, root)))
         e->stack[depth++] = root;
-    while (depth > 0) {
+    while (depth > base) {
         uint16_t top = e->stack[depth - 1];
         struct graph_node *n = node_at(e, top & ~IS_OPEN);
         if (top & IS_OPEN || n->state == STATE_DONE) {
             depth--;
-            int r = n->state == STATE_DONE ? 0 : emit_insn(e, pass, n);
+            int r = n->state == STATE_DONE ? 0 : emit_node(e, pass, top & ~IS_OPEN, depth);
             if (r)
                 return r;
             continue;
         }
         e->stack[depth - 1] |= IS_OPEN;
-        depth = push_sources(e, n, depth);
+        depth =
+            n->kind == NODE_LOOP ? loops_push_sources(e, top, depth) : push_sources(e, n, depth);
     }
     return 0;
 }
@@ -251,7 +260,9 @@ static void count_uses(struct emitter *e, const uint16_t *values, unsigned n_val
     }
     for (unsigned i = end; i-- > 0;) {
         const struct graph_node *n = &g->nodes[i];
-        if (n->n_uses > 0 && n->kind == NODE_INSN)
+        if (n->n_uses > 0 && n->kind == NODE_LOOP)
+            loops_count_uses(e, (uint16_t)i);
+        else if (n->n_uses > 0 && graph_is_computed(n))
             for (unsigned k = 0; k < n->n_src; k++)
                 g->nodes[n->src[k]].n_uses++;
     }
@@ -269,24 +280,38 @@ static int emit_trees(struct emitter *e, struct pass *pass, const uint16_t *valu
         order[at] = values[i];
     }
     for (unsigned i = 0; i < n_values; i++) {
-        int r = emit_tree(e, pass, order[i]);
+        int r = emit_tree(e, pass, order[i], 0);
         if (r)
             return r;
     }
     return 0;
 }
 
-/* An operation that leaves every value as it is. */
-static int emit_copy(struct emitter *e, struct operand *operand)
+bool emit_is_done(const struct graph_node *n)
+{
+    return n->state == STATE_DONE;
+}
+
+void emit_set_done(struct graph_node *n, bool is_done)
+{
+    n->state = is_done ? STATE_DONE : STATE_NEW;
+}
+
+enum op emit_copy_op(enum dtype dtype)
+{
+    return dtype_is_float(dtype) ? OP_MINIMUM : OP_BITWISE_OR;
+}
+
+int emit_copy(struct emitter *e, struct operand *operand)
 {
     uint8_t register_index;
-    struct insn *insn = next_insn(e);
+    struct insn *insn = emit_next_insn(e);
     if (insn == NULL)
         return GAD_LIMIT_EXCEEDED;
     int r = take_register(e, &register_index);
     if (r)
         return r;
-    insn->op = dtype_is_float((enum dtype)operand->dtype) ? OP_MINIMUM : OP_BITWISE_OR;
+    insn->op = emit_copy_op((enum dtype)operand->dtype);
     insn->compute = operand->dtype;
     insn->src[0] = insn->src[1] = *operand;
     insn->dst = (struct operand){OPERAND_REGISTER, operand->dtype, register_index};
@@ -299,7 +324,7 @@ static int root_operand(struct emitter *e, struct pass *pass, const struct root 
                         unsigned n_roots, unsigned index, uint16_t node, struct operand *ret)
 {
     struct graph_node *n = node_at(e, node);
-    int r = make_operand(e, pass, n, ret);
+    int r = emit_operand(e, pass, n, ret);
     if (r == 0 && n->kind == NODE_INDEX)
         return emit_copy(e, ret);
     if (r != 0 || n->kind != NODE_INPUT)
@@ -436,6 +461,7 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
     if (shape->ndim > 0)
         memcpy(pass->shape, shape->dims, (size_t)shape->ndim * sizeof(*shape->dims));
     pass->first_insn = p->n_insns;
+    pass->first_loop = p->n_loops;
     pass->first_reduction = p->n_reductions;
     pass->first_store = p->n_stores;
     pass->first_near = p->n_nears;
@@ -451,6 +477,7 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
     if (r == 0)
         r = check_near(e, pass, roots);
     pass->n_insns = p->n_insns - pass->first_insn;
+    pass->n_loops = p->n_loops - pass->first_loop;
     pass->n_reductions = p->n_reductions - pass->first_reduction;
     pass->n_stores = p->n_stores - pass->first_store;
     pass->n_registers = (uint16_t)e->most_registers;

@@ -40,7 +40,7 @@ int graph_init(struct compiler *c, size_t n_chars)
     g->shapes[0] = (struct shape){.ndim = 0, .n_elements = 1};
     g->n_shapes = 1;
     g->shifts = NULL;
-    g->n_shifts = 0;
+    g->n_shifts = g->n_loops = 0;
     return 0;
 }
 
@@ -354,23 +354,18 @@ static int fold(struct compiler *c, const struct graph_node *key, bool *ret_is_f
     return *ret_is_folded ? graph_const(c, (enum dtype)key->dtype, value, key->shape, ret) : 0;
 }
 
-static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute,
-                  enum dtype dtype, unsigned n_src, const uint16_t *src, uint16_t *ret)
+/* A node with its sources and what they make of it. */
+static int add_computed(struct compiler *c, uint32_t column, struct graph_node key, uint16_t *ret)
 {
     struct graph *g = &c->graph;
-    struct graph_node key = graph_key(NODE_INSN, dtype);
-    key.op = (uint16_t)op;
-    key.compute = (uint8_t)compute;
-    key.n_src = (uint8_t)n_src;
-    memcpy(key.src, src, n_src * sizeof(*src));
     uint32_t hash = hash_key(&key);
     if (find(g, &key, hash, ret))
         return 0;
-    for (unsigned i = 0; i < n_src; i++) {
-        const struct graph_node *n = &g->nodes[src[i]];
+    for (unsigned i = 0; i < key.n_src; i++) {
+        const struct graph_node *n = &g->nodes[key.src[i]];
         if (n->kind == NODE_SCAN)
             return graph_used_scan(c, column, (enum op)n->op);
-        bool is_table = i == 1 && graph_is_lookup(op);
+        bool is_table = i == 1 && key.kind == NODE_INSN && graph_is_lookup((enum op)key.op);
         int r = is_table ? 0 : shape_broadcast(c, column, key.shape, n->shape, &key.shape);
         if (r)
             return r;
@@ -378,16 +373,74 @@ static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype co
         key.axes |= n->axes;
         key.is_free |= n->is_free;
         key.is_near |= n->is_near;
+        key.is_varying |= n->is_varying && key.kind != NODE_LOOP;
         key.sized = join_sizes(g, key.sized, n->sized);
         if (n->level > key.level)
             key.level = n->level;
     }
     bool is_folded = false;
-    int r = fold(c, &key, &is_folded, ret);
+    int r = key.kind == NODE_INSN ? fold(c, &key, &is_folded, ret) : 0;
     if (r != 0 || is_folded)
         return r;
     key.need = need_of(g, &key);
     return add(c, &key, hash, ret);
+}
+
+static int add_op(struct compiler *c, uint32_t column, enum op op, enum dtype compute,
+                  enum dtype dtype, unsigned n_src, const uint16_t *src, uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_INSN, dtype);
+    key.op = (uint16_t)op;
+    key.compute = (uint8_t)compute;
+    key.n_src = (uint8_t)n_src;
+    memcpy(key.src, src, n_src * sizeof(*src));
+    return add_computed(c, column, key, ret);
+}
+
+int graph_state(struct compiler *c, uint32_t column, uint16_t first, unsigned number, uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_STATE, (enum dtype)c->graph.nodes[first].dtype);
+    key.n_src = 1;
+    key.src[0] = first;
+    key.number = number;
+    key.is_varying = true;
+    return add_computed(c, column, key, ret);
+}
+
+int graph_step(struct compiler *c, uint32_t column, uint16_t state, uint16_t next, uint16_t before,
+               uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_STEP, (enum dtype)c->graph.nodes[state].dtype);
+    key.n_src = before == NODE_NONE ? 2 : 3;
+    key.src[0] = state;
+    key.src[1] = next;
+    key.src[2] = before;
+    return add_computed(c, column, key, ret);
+}
+
+int graph_loop(struct compiler *c, uint32_t column, uint16_t until, uint16_t last_step,
+               uint32_t n_steps, uint16_t *ret)
+{
+    uint16_t n_nodes = c->graph.n_nodes;
+    struct graph_node key = graph_key(NODE_LOOP, DTYPE_BOOL);
+    key.n_src = 2;
+    key.src[0] = until;
+    key.src[1] = last_step;
+    key.n_bins = n_steps;
+    int r = add_computed(c, column, key, ret);
+    if (r == 0 && c->graph.n_nodes > n_nodes && c->graph.n_loops++ == EXPR_MAX_LOOPS)
+        r = too_many(c, column, "loops of iterate()", EXPR_MAX_LOOPS);
+    return r;
+}
+
+int graph_result(struct compiler *c, uint16_t loop, unsigned number, enum dtype dtype,
+                 uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_RESULT, dtype);
+    key.n_src = 1;
+    key.src[0] = loop;
+    key.number = number;
+    return add_computed(c, 0, key, ret);
 }
 
 int graph_remake(struct compiler *c, uint32_t column, uint16_t node, const uint16_t *src,

@@ -7,6 +7,9 @@
 #define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
 #define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
 #define EXPR_MAX_SHIFTS 1024 /* different ones of near() */
+#define EXPR_MAX_LOOPS  32   /* different ones of iterate() */
+#define EXPR_MAX_STATES 16   /* of one of them */
+#define EXPR_MAX_STEPS  1000000
 
 enum node_kind {
     NODE_INPUT,
@@ -16,6 +19,10 @@ enum node_kind {
     NODE_INDEX,
     NODE_SCAN,
     NODE_PRODUCT,
+    NODE_STATE,
+    NODE_STEP,
+    NODE_LOOP,
+    NODE_RESULT,
 };
 
 #define NODE_NONE         UINT16_MAX
@@ -38,7 +45,13 @@ enum node_kind {
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
  * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
  * the matrix product of its two sources, which have its dtype; with left_axes their tensordot:
- * along these of the left one and those of the right one, both in ascending order. */
+ * along these of the left one and those of the right one, both in ascending order.
+ *
+ * A loop of iterate() is a chain of nodes. A NODE_STATE is what a name means in the body, of the
+ * dtype of its source, which it begins with; a NODE_STEP says what becomes of a state: the
+ * NODE_STATE, its next value, the step of the state before it. A NODE_LOOP has the condition and
+ * the last step; a NODE_RESULT is what a state has come to in the end. A node that reads a state is
+ * of the loop alone: `is_varying`. */
 struct graph_node {
     uint8_t kind;
     uint8_t dtype;
@@ -55,10 +68,11 @@ struct graph_node {
     bool is_free;        /* an index() or the number of an element is read that takes what shape it
                             meets, in the same way */
     bool is_near;        /* an input that is near is read, in the same way */
+    bool is_varying;     /* a NODE_STATE is read, loops not looked through */
     uint16_t sized;      /* the shape of the number of an element that has one; NODE_NONE: there is
                             none, SIZED_DIFFERENTLY: they are of different sizes */
     uint16_t over;       /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
-    uint32_t n_bins;     /* BINCOUNT, and QR_R's columns; else 0 */
+    uint32_t n_bins;     /* BINCOUNT, and QR_R's columns; NODE_LOOP: steps at most; else 0 */
     struct kth_rank kth; /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */
@@ -77,13 +91,15 @@ struct graph_node {
         struct {                            /* NODE_PRODUCT */
             uint32_t left_axes, right_axes; /* bits; 0: those of matmul */
         };
+        uint32_t number; /* NODE_STATE and NODE_RESULT: which of the loop's states */
     };
     /* Of emit.c: */
     uint16_t n_uses; /* not yet made, in the pass at hand */
     uint16_t index;  /* of the constant, input, near or reduction in the program */
     uint8_t state;
     uint8_t register_index; /* of a NODE_INPUT that is near: the input in the program */
-    uint8_t slab; /* of slabs.c: the value of a slab that it is, one more than its number */
+    uint8_t slab;    /* of slabs.c: the value of a slab that it is, one more than its number */
+    uint8_t of_loop; /* of loops.c, while a loop is looked at: enum of_loop */
 };
 
 /* Of a NODE_INPUT that is near, as in struct program_near. */
@@ -107,4 +123,11 @@ struct graph {
     uint16_t n_nodes, capacity, n_shapes;
     struct near_shift **shifts; /* different ones; NULL: none yet */
     uint16_t n_shifts;
+    uint16_t n_loops;
 };
+
+/* Whether the pass that reads the node computes it, from its sources. */
+static inline bool graph_is_computed(const struct graph_node *n)
+{
+    return n->kind == NODE_INSN || n->kind >= NODE_STATE;
+}

@@ -97,10 +97,28 @@ struct emitter {
     uint32_t used_registers, most_registers;
     uint32_t max_insns, max_nears;
     uint16_t *stack;
+    bool is_in_loop; /* in the steps of one */
 };
 
 int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots,
               unsigned n_roots) GAD_MUST_CHECK;
+
+/* emit.c, for loops.c. Of a node, and of what it needs; base: where the stack is free. */
+int emit_tree(struct emitter *e, struct pass *pass, uint16_t root, unsigned base) GAD_MUST_CHECK;
+int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n,
+                 struct operand *ret) GAD_MUST_CHECK;
+/* To a register, by an operation that leaves every value as it is. */
+int emit_copy(struct emitter *e, struct operand *operand) GAD_MUST_CHECK;
+enum op emit_copy_op(enum dtype dtype);         /* of twice the same */
+struct insn *emit_next_insn(struct emitter *e); /* NULL: there are too many, the error says so */
+bool emit_is_done(const struct graph_node *n);
+void emit_set_done(struct graph_node *n, bool is_done);
+
+/* loops.c: a loop of which a pass reads a result. What it needs has a use more each; what of that
+ * is not there yet is pushed; then it is emitted. */
+void loops_count_uses(struct emitter *e, uint16_t loop);
+unsigned loops_push_sources(struct emitter *e, uint16_t loop, unsigned depth);
+int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned base) GAD_MUST_CHECK;
 
 /* assemble.c */
 int assemble_program(struct compiler *c, const struct schedule *schedule,

@@ -17,14 +17,17 @@ struct value {
 };
 
 enum ast_kind {
-    AST_VALUE, /* a number: `value` is set by the parser */
-    AST_ARG,   /* request->args[arg] */
-    AST_OP,    /* op of children; `dtype` is the target of OP_CAST */
-    AST_PLUS,  /* +x */
-    AST_BOUND, /* a name given in the text: its child's value */
-    AST_TUPLE, /* of its children, as some arguments are */
-    AST_DTYPE, /* `dtype`, as some arguments are */
-    AST_WORD,  /* `word`, as some arguments are */
+    AST_VALUE,   /* a number: `value` is set by the parser */
+    AST_ARG,     /* request->args[arg] */
+    AST_OP,      /* op of children; `dtype` is the target of OP_CAST */
+    AST_PLUS,    /* +x */
+    AST_BOUND,   /* a name given in the text: its child's value */
+    AST_TUPLE,   /* of its children, as some arguments are */
+    AST_DTYPE,   /* `dtype`, as some arguments are */
+    AST_WORD,    /* `word`, as some arguments are */
+    AST_STATE,   /* a state of an iterate() in its body: it begins as the child, a name's value; it
+                    is number `result`; `dtype` is what it has come to */
+    AST_ITERATE, /* see iterations.c; gives the state `result` */
 };
 
 /* In place of a child: an optional argument that is not given, or is None. */

@@ -213,6 +213,25 @@ static int too_many_offsets(struct parser *p, const struct call *call)
     return r;
 }
 
+static bool is_random(enum op op)
+{
+    enum op_rule rule = op_info(op)->rule;
+    return rule == OP_RULE_RANDOM || rule == OP_RULE_RANDOM_INTEGERS;
+}
+
+/* The same at every step: that is hardly meant. */
+static int random_in_body(struct parser *p, const struct token *name)
+{
+    int shown = parser_shown_chars(name);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
+                          "%.*s inside of iterate would give the same numbers at every step; give "
+                          "them a name before it",
+                          shown, parser_text(p, name));
+    error_expected(p->c->error, "random numbers outside of iterate");
+    error_found(p->c->error, "%.*s", shown, parser_text(p, name));
+    return r;
+}
+
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
 {
     const char *text = parser_text(p, name);
@@ -226,6 +245,10 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
         return names_unknown(p, name, true);
     if (op == OP_SELECT)
         return parse_select(p, name, ret);
+    if (op == OP_ITERATE)
+        return iterations_parse(p, name, ret);
+    if (p->is_iterating && is_random(op))
+        return random_in_body(p, name);
 
     struct call call;
     uint8_t result = 0;

@@ -217,6 +217,7 @@ int definitions_call(struct parser *p, const struct token *name, const struct de
 {
     struct inlined frame = {.definition = d};
     const struct inlined *outer = p->frame;
+    const struct iteration *iteration = p->iteration;
     int r = parse_arguments(p, name, d, &frame);
     if (r == 0 && p->defined != NULL) { /* it was read, and this is not kept */
         parser_append(p, AST_VALUE, name->start + 1, ret)->value =
@@ -229,9 +230,11 @@ int definitions_call(struct parser *p, const struct token *name, const struct de
         return r;
     struct token behind = p->token;
     p->frame = &frame;
+    p->iteration = NULL;
     p->token = d->body;
     r = parser_binary(p, 0, ret);
     p->frame = outer;
+    p->iteration = iteration;
     if (r)
         return r;
     p->token = behind;

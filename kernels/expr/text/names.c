@@ -237,7 +237,8 @@ int names_parse(struct parser *p, uint32_t *ret)
         r = names_skip_prefix(p, &name, &has_prefix);
     if (r)
         return r;
-    bool is_parameter = !has_prefix && definitions_find_parameter(p, &name, &bound);
+    bool is_parameter = !has_prefix && (iterations_find_state(p, &name, &bound) ||
+                                        definitions_find_parameter(p, &name, &bound));
     bool is_arg = !has_prefix && !is_parameter && names_find_arg(p, &name, &arg);
     bool is_bound = is_parameter || (!has_prefix && !is_arg && bindings_find(p, &name, &bound));
     const char *text = parser_text(p, &name);

@@ -41,6 +41,9 @@ struct parser {
     const struct inlined *frame; /* of the function whose text is read; NULL: of none */
     const struct token *defined; /* the name of the one that is being defined; or NULL */
     size_t n_read_chars;         /* by calls */
+    /* iterations.c */
+    const struct iteration *iteration; /* whose body is read, and no function's text; or NULL */
+    bool is_iterating;                 /* in its body, or in that of a function called there */
 };
 
 /* parser.c. All that return int: 0, or an enum gad_status whose error is filled. */
@@ -85,6 +88,10 @@ int definitions_check_recursion(struct parser *p, const struct token *name) GAD_
 /* The token is the "(" behind the name. */
 int definitions_call(struct parser *p, const struct token *name, const struct definition *d,
                      uint32_t *ret) GAD_MUST_CHECK;
+
+/* iterations.c: iterate(...), the token is the "("; a state's node, of a name in the body. */
+int iterations_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
+bool iterations_find_state(const struct parser *p, const struct token *name, uint32_t *ret_node);
 
 /* names.c: the token is a name. */
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;

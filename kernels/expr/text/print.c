@@ -6,6 +6,8 @@
  *       r0 = sqrt.float32 r0
  *       out0 = r0 (float32)
  *
+ * The instructions of a loop stand behind a line that says how many they are.
+ *
  * Of a matrix product the third pass reads it as red0:
  *
  *     product red0 = out1 @ out2: 3 rows, 5 columns, depth 4 (float32)
@@ -206,6 +208,21 @@ static void add_near(struct text *t, const struct program *p, unsigned index)
     add(t, "\n");
 }
 
+/* Where a loop's steps begin, and where its condition is known. */
+static void add_loops(struct text *t, const struct program *p, unsigned insn)
+{
+    for (unsigned i = 0; i < p->n_loops; i++) {
+        const struct program_loop *loop = &p->loops[i];
+        if (insn == loop->first_insn)
+            add(t, "  at most %" PRIu32 " times, %u instructions:\n", loop->n_steps, loop->n_insns);
+        if (insn != loop->first_insn + (unsigned)loop->n_until || loop->until.kind == OPERAND_NONE)
+            continue;
+        add(t, "  unless ");
+        add_operand(t, p, &loop->until);
+        add(t, ":\n");
+    }
+}
+
 static void add_pass(struct text *t, const struct program *p, unsigned index)
 {
     const struct pass *pass = &p->passes[index];
@@ -214,8 +231,10 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
     add(t, ": %u register%s\n", pass->n_registers, pass->n_registers == 1 ? "" : "s");
     for (unsigned i = 0; i < pass->n_nears; i++)
         add_near(t, p, pass->first_near + i);
-    for (unsigned i = 0; i < pass->n_insns; i++)
+    for (unsigned i = 0; i < pass->n_insns; i++) {
+        add_loops(t, p, pass->first_insn + i);
         add_insn(t, p, &p->insns[pass->first_insn + i]);
+    }
     for (unsigned i = 0; i < pass->n_reductions; i++) {
         unsigned r = pass->first_reduction + i;
         add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,

@@ -5,7 +5,7 @@
  * and read again. Random numbers are mostly an array from its beginning to its end, where nothing
  * but the first number is needed: here the bits of a stretch stay in registers or in the nearest
  * cache, and what they become goes to its place, past the cache if it should. The bits are those of
- * random_bits.c, the numbers those of random.c. Called by run.c, for strips that bind_draws.c found
+ * random_bits.c, the numbers those of random.c. Called by run.c, for strips that draws.c found
  * to be such.
  */
 #include "kernels/cpu/levels/lines.h"

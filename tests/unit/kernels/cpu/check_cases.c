@@ -62,6 +62,7 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_FLOAT64:
     case OP_RULE_LOGICAL:
     case OP_RULE_ROUND:
+    case OP_RULE_ITERATE:
     case OP_RULE_SELECT:
     case OP_RULE_CLIP:
     case OP_RULE_ISCLOSE:

@@ -24,6 +24,7 @@ static const struct written {
     {OP_DIVMOD, {"divmod(a, b)[0]", "divmod(a, b)[1]"}},
     {OP_FREXP, {"frexp(b)[0]", "frexp(b)[1]"}},
     {OP_MODF, {"modf(b)[0]", "modf(b)[1]"}},
+    {OP_ITERATE, {"iterate(3, a = b, until = a > 1)", "iterate(70, a = b, b = a)"}},
     {OP_SELECT, {"select([a > 0], [b], default=0)", "select([a > 1, b > 2], [a, b])"}},
     {OP_CLIP, {"clip(a, 1, 5)", "clip(a, min=b)", "clip(a, a_max=b)"}},
     {OP_ROUND, {"round(b)", "round(b, 2)", "round(b, decimals=-1)"}},

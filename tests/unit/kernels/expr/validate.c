@@ -152,6 +152,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_LOGICAL:
     case OP_RULE_FLOAT64:
     case OP_RULE_ROUND:
+    case OP_RULE_ITERATE:
     case OP_RULE_SELECT:
     case OP_RULE_CLIP:
     case OP_RULE_ISCLOSE:
@@ -418,6 +419,39 @@ static const char *check_values(const struct program *p, unsigned index)
     return NULL;
 }
 
+/* One behind the other, with what their steps hand on changed at their end alone. */
+static const char *check_loops(const struct program *p, const struct pass *pass)
+{
+    unsigned end = pass->first_insn;
+    for (unsigned i = 0; i < pass->n_loops; i++) {
+        const struct program_loop *loop = &p->loops[pass->first_loop + i];
+        bool is_step[PROGRAM_MAX_REGISTERS] = {false}, is_read[PROGRAM_MAX_REGISTERS] = {false};
+        CHECK(loop->first_insn >= end && loop->n_insns > 0 && loop->n_until <= loop->n_insns);
+        CHECK(loop->n_steps >= 1 && loop->n_steps <= 1000000);
+        CHECK(loop->until.kind == OPERAND_NONE ? loop->n_until == 0
+                                               : loop->until.dtype == DTYPE_BOOL);
+        end = loop->first_insn + (unsigned)loop->n_insns;
+        CHECK(end <= pass->first_insn + (unsigned)pass->n_insns);
+        bool has_changed = false;
+        for (unsigned k = loop->first_insn; k < end; k++) {
+            const struct insn *insn = &p->insns[k];
+            for (unsigned j = 0; j < 3; j++)
+                if (insn->src[j].kind == OPERAND_REGISTER && !is_step[insn->src[j].index])
+                    is_read[insn->src[j].index] = true;
+            bool is_change = is_read[insn->dst.index];
+            CHECK(is_change || !has_changed || loop->until.kind == OPERAND_NONE);
+            CHECK(!is_change || loop->until.kind == OPERAND_NONE ||
+                  (insn->op == OP_WHERE && insn->src[0].kind == loop->until.kind &&
+                   insn->src[0].index == loop->until.index &&
+                   insn->src[1].kind == OPERAND_REGISTER && insn->src[1].index == insn->dst.index));
+            has_changed |= is_change;
+            is_step[insn->dst.index] = true;
+        }
+        CHECK(has_changed);
+    }
+    return NULL;
+}
+
 static const char *check_pass(const struct program *p, unsigned index)
 {
     struct walk w = {.program = p, .pass = &p->passes[index], .pass_index = index};
@@ -432,6 +466,8 @@ static const char *check_pass(const struct program *p, unsigned index)
         fault = check_reduction(&w, &p->reductions[pass->first_reduction + i]);
     for (unsigned i = 0; fault == NULL && i < pass->n_stores; i++)
         fault = check_store(&w, &p->stores[pass->first_store + i]);
+    if (fault == NULL)
+        fault = check_loops(p, pass);
     if (fault == NULL) {
         CHECK(w.inputs_used == pass->inputs_used && w.reduced_used == pass->reduced_used);
         CHECK(w.tables_used == pass->tables_used);
@@ -474,19 +510,22 @@ static const char *check_tables(const struct job_request *request, const struct 
     CHECK(p->n_insns <= PROGRAM_MAX_INSNS && p->n_consts <= PROGRAM_MAX_CONSTS);
     CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
     CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_all_outputs);
-    unsigned n_insns = 0, n_reductions = 0, n_stores = 0;
+    unsigned n_insns = 0, n_loops = 0, n_reductions = 0, n_stores = 0;
     unsigned __int128 outputs = 0;
     unsigned n_slab_results = 0;
     for (unsigned i = 0; i < p->n_reductions; i++)
         n_slab_results += p->reductions[i].op == OP_MATMUL && program_slab_value(p, i) != NULL;
     for (unsigned i = 0; i < p->n_passes; i++) {
         CHECK(p->passes[i].first_insn == n_insns);
+        CHECK(p->passes[i].first_loop == n_loops);
         CHECK(p->passes[i].first_reduction == n_reductions);
         CHECK(p->passes[i].first_store == n_stores);
         n_insns += p->passes[i].n_insns;
+        n_loops += p->passes[i].n_loops;
         n_reductions += p->passes[i].n_reductions;
         n_stores += p->passes[i].n_stores;
     }
+    CHECK(n_loops == p->n_loops && n_loops <= PROGRAM_MAX_LOOPS);
     CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
     for (unsigned i = 0; i < p->n_stores; i++)
         outputs |= (unsigned __int128)1 << p->stores[i].output;

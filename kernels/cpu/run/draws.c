@@ -1,11 +1,14 @@
-/* Finding what is drawn: RANDOM_U32 and RANDOM_U64 of the elements' numbers, and the distribution
+/* What is drawn: RANDOM_U32 and RANDOM_U64 of the elements' numbers, and the distribution
  * that the next instruction makes of the bits.
  *
- * Such an instruction has a second kernel, for strips whose numbers count up (run_draws.c). Where
- * the bits are read by the next instruction alone and that has one too, it draws for itself and the
- * first has nothing to do. All this is beside the usual binding, which other strips go by:
- * registers and stores are the same for both. Called by bind.c when all instructions are bound.
+ * Such an instruction has a second kernel, for strips whose numbers count up: from the first number
+ * to what is made of the bits, past the cache straight to its place where nobody else reads it.
+ * Where the bits are read by the next instruction alone and that has one too, it draws for itself
+ * and the first has nothing to do. All this is beside the usual binding, which other strips go by:
+ * registers and stores are the same for both. Called by bind.c when all instructions are bound, and
+ * by run.c.
  */
+#include "kernels/cpu/levels/lines.h"
 #include "kernels/cpu/run/bind.h"
 
 #include "proto/util.h"
@@ -94,4 +97,38 @@ void bind_draws(struct binding *b)
         if (run->indices[i].is_flat)
             run->numbers = &run->indices[i];
     run->is_numbered_for_draws = !has_others;
+}
+
+/* ---- running ---- */
+
+bool run_counts(struct run *run, uint64_t first, size_t n)
+{
+    run->is_counting =
+        run->numbers && index_stream_counts(run->numbers, first, n, &run->first_number);
+    return run->is_counting && run->is_numbered_for_draws;
+}
+
+static void draw(struct run *run, const struct bound_draw *d, kernel_fn *kernel, size_t n,
+                 void *dst)
+{
+    kernel(n, dst, &run->first_number, run->address[d->seed], run->address[d->stream],
+           &run->events);
+}
+
+void run_drawn(struct run *run, const struct bound_insn *insn, size_t n)
+{
+    const struct bound_draw *d = &run->draws[insn->drawn];
+    void *buffer = run->address[insn->dst];
+    const struct bound_store *store =
+        insn->streamed == NO_STORE ? NULL : &run->stores[insn->streamed];
+    if (!d->kernel)
+        return;
+    if (!store || !store->place) {
+        draw(run, d, d->kernel, n, buffer);
+    } else if (d->past && ((uintptr_t)store->place & (LINE_BYTES - 1)) == 0) {
+        draw(run, d, d->past, n, store->place);
+    } else {
+        draw(run, d, d->kernel, n, buffer);
+        run->engine->move->stream(n << store->stream.item_log2, store->place, buffer);
+    }
 }
