@@ -12,7 +12,8 @@
  * as long. For each slab its own rows of that axis' factor follow at once, and with them the slab's
  * part of what all other factors, and the fit, are made of: alternating least squares in one read
  * an iteration. What it needs of the daemon's pool is twice (elements / that axis) * rank numbers
- * of float64; where only half of that is to be had, there are two reads. The plan says.
+ * of float64, and some of the slab; where only half of that is to be had, there are two reads, and
+ * where there is less, two for each part of the columns. The plan says.
  */
 #pragma once
 
@@ -111,9 +112,9 @@ struct gad_cp_options {
  * ret_result: the caller's, ended by gad_tensor_result_deinit().
  * GAD_BAD_SHAPE: too few or too many axes, or one without elements. GAD_BAD_RANK: more than 512, or
  * than any tensor of this shape needs. GAD_BAD_ARGUMENT: NaN or infinite elements, of which the
- * error names the first. GAD_TOO_LARGE_FOR_POOL: not even two reads an iteration are to be had; the
- * error says how large the pool must be. GAD_BAD_CHECKPOINT: it is of other data or settings.
- * GAD_CANCELLED. And those of gad_run(). */
+ * error names the first. GAD_TOO_LARGE_FOR_POOL: not even reads of a column at a time are to be
+ * had; the error says how large the pool must be. GAD_BAD_CHECKPOINT: it is of other data or
+ * settings. GAD_CANCELLED. And those of gad_run(). */
 enum gad_status gad_cp(struct gad_client *client, const struct gad_operand *tensor,
                        const struct gad_cp_options *options, struct gad_tensor_result *ret_result,
                        struct gad_error *error);

@@ -4,7 +4,9 @@
  * the tensor. That both results come of one read is its doing: they are two outputs of one job.
  */
 #include "client/linalg/slabs_job.h"
+#include "client/gpuarrayd-move.h"
 #include "client/gpuarrayd-tensor.h"
+#include "client/linalg/dense.h"
 #include "proto/util.h"
 
 #include <math.h>
@@ -212,22 +214,60 @@ static void describe_both(const struct slabs *s, bool is_solved, struct slabs_jo
     job->pass.is_walk = true;
 }
 
-/* What either number of reads needs, where there is not room for two. */
+/* What either number of reads needs, where there is not room for two of a column. */
 static int refuse_reads(const struct slabs *s, struct gad_error *error)
 {
     char needs[sizeof(s->one_needs)], there[sizeof(s->one_needs)];
     snprintf(needs, sizeof(needs), "%.39s", error->expected);
     snprintf(there, sizeof(there), "%.39s", error->found);
-    error_set(error, GAD_TOO_LARGE_FOR_POOL, "pool",
-              "rank %lld: one read needs %s of the pool, two need %s, a job may have %s: take a "
-              "larger pool, or a lower rank",
-              (long long)s->rank, s->one_needs, needs, there);
+    error_set(
+        error, GAD_TOO_LARGE_FOR_POOL, "pool",
+        "rank %lld: one read needs %s of the pool, reads of a column at a time need %s, a job "
+        "may have %s: take a larger pool",
+        (long long)s->rank, s->one_needs, needs, there);
     error_expected(error, "%s", needs);
     error_found(error, "%s", there);
     return GAD_TOO_LARGE_FOR_POOL;
 }
 
-static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
+/* Columns of a part: a view of the last axis. */
+static int view_columns(struct gad_array *array, const struct slabs_part *part,
+                        struct gad_array **ret, struct gad_error *error)
+{
+    struct gad_view_axis axes[SLABS_MAX_NDIM + 1];
+    int64_t start[SLABS_MAX_NDIM + 1] = {0};
+    int ndim = array->info.ndim;
+    for (int i = 0; i < ndim; i++)
+        axes[i] = (struct gad_view_axis){i, array->info.shape[i], 1};
+    start[ndim - 1] = part->first;
+    axes[ndim - 1].count = part->n;
+    return (int)gad_array_view(array, start, ndim, axes, ret, error);
+}
+
+/* A job sees a part of the columns of all that has columns. */
+static int run_part(struct slabs *s, struct slabs_job *job, const struct slabs_part *part,
+                    bool with_squares, struct gad_error *error)
+{
+    struct gad_array *views[ARRAY_LENGTH(job->inputs) + 1] = {NULL};
+    unsigned n = 0;
+    int r = 0;
+    for (unsigned i = 0; i < job->pass.n_inputs && r == 0 && part->n < s->rank; i++) {
+        r = view_columns(job->inputs[i].array, part, &views[n], error);
+        job->inputs[i].array = views[n++];
+    }
+    if (r == 0 && part->n < s->rank) {
+        r = view_columns(job->outputs[0].to, part, &views[n], error);
+        job->outputs[0].to = views[n++];
+    }
+    if (r == 0)
+        r = slabs_job_run(s, job, with_squares, part->only_tries, error);
+    for (unsigned i = 0; i < n; i++)
+        gad_array_release(views[i]);
+    return r;
+}
+
+static int read_rows_part(struct slabs *s, const struct slabs_part *part, bool is_solved,
+                          bool with_squares, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
     slabs_job_add_factors(s, &job);
@@ -235,27 +275,67 @@ static int read_rows(struct slabs *s, bool is_solved, bool with_squares, struct 
         slabs_job_add_input(&job, "_g", s->g);
     slabs_job_add_output(&job, is_solved ? s->rows_text : s->product, s->factors[s->axis]);
     job.pass.is_walk = true;
-    int r = slabs_job_run(s, &job, with_squares, false, error);
-    return r == GAD_TOO_LARGE_FOR_POOL && s->is_split ? refuse_reads(s, error) : r;
+    return run_part(s, &job, part, with_squares, error);
 }
 
-int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
-{
-    return read_rows(s, false, with_squares, error);
-}
-
-int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error)
+static int read_rest_part(struct slabs *s, const struct slabs_part *part, bool with_squares,
+                          struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
     slabs_job_add_input(&job, "_a", s->factors[s->axis]);
     add_rest(s, &job, "_a");
-    return slabs_job_run(s, &job, with_squares, false, error);
+    return run_part(s, &job, part, with_squares, error);
+}
+
+/* rows @ g, where they came column by column. */
+static int multiply_rows(struct slabs *s, struct gad_error *error)
+{
+    int64_t n = s->p->shape[s->axis];
+    const struct dense_product product = {.m = n, .n = s->rank, .k = s->rank, .alpha = 1};
+    size_t n_bytes = sizeof(double) * (size_t)(n * s->rank);
+    _cleanup_free_ double *rows = malloc(n_bytes);
+    if (!rows)
+        return error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
+    memcpy(rows, slabs_factor(s, s->axis), n_bytes);
+    return dense_multiply(&product, rows, gad_array_data(s->g), slabs_factor(s, s->axis), error);
+}
+
+/* Their sums take room as a column of the rest does, which parts of columns leave alone. */
+static int read_squares(struct slabs *s, struct gad_error *error)
+{
+    struct slabs_job job = {.names = {""}};
+    return slabs_job_run(s, &job, true, false, error);
+}
+
+/* Each part of the columns, by a job of its own. */
+static int read_parts(struct slabs *s, bool is_of_rows, bool is_solved, bool with_squares,
+                      struct gad_error *error)
+{
+    bool is_whole = s->step == s->rank;
+    int r = with_squares && !is_whole ? read_squares(s, error) : 0;
+    for (struct slabs_part part = {0}; r == 0 && part.first < s->rank; part.first += part.n) {
+        part.n = min_i64(s->step, s->rank - part.first);
+        r = is_of_rows
+                ? read_rows_part(s, &part, is_solved && is_whole, with_squares && is_whole, error)
+                : read_rest_part(s, &part, with_squares && is_whole, error);
+    }
+    return r || is_whole || !is_solved || s->p->only_plans ? r : multiply_rows(s, error);
+}
+
+int slabs_read_rows(struct slabs *s, bool with_squares, struct gad_error *error)
+{
+    return read_parts(s, true, false, with_squares, error);
+}
+
+int slabs_read_rest(struct slabs *s, bool with_squares, struct gad_error *error)
+{
+    return read_parts(s, false, false, with_squares, error);
 }
 
 static int read_both(struct slabs *s, bool is_solved, bool with_squares, struct gad_error *error)
 {
     if (s->is_split) {
-        int r = read_rows(s, is_solved, with_squares, error);
+        int r = read_parts(s, true, is_solved, with_squares, error);
         return r ? r : slabs_read_rest(s, false, error);
     }
     struct slabs_job job = {.names = {""}};
@@ -273,16 +353,39 @@ int slabs_read(struct slabs *s, bool with_squares, struct gad_error *error)
     return read_both(s, true, with_squares, error);
 }
 
-/* The daemon says whether it has room. */
+/* So many columns at a time as the daemon has room for, in two reads for each. */
+static int choose_step(struct slabs *s, struct gad_error *error)
+{
+    for (;;) {
+        struct slabs_part part = {.n = s->step, .only_tries = true};
+        bool is_whole = s->step == s->rank;
+        int r = read_rows_part(s, &part, is_whole, is_whole, error);
+        if (r == 0)
+            r = read_rest_part(s, &part, is_whole, error);
+        if (r != GAD_TOO_LARGE_FOR_POOL)
+            return r;
+        if (s->step == 1)
+            return refuse_reads(s, error);
+        s->step = divide_up_i64(s->step, 2);
+    }
+}
+
+/* The daemon says whether it has room for both in one read. */
 static int choose_reads(struct slabs *s, struct gad_error *error)
 {
     struct slabs_job job = {.names = {""}};
+    struct gad_error refusal = {.status = GAD_OK};
     describe_both(s, true, &job);
-    int r = slabs_job_run(s, &job, true, true, error);
+    s->step = s->rank;
+    int r = slabs_job_run(s, &job, true, true, &refusal);
     s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
-    if (s->is_split)
-        snprintf(s->one_needs, sizeof(s->one_needs), "%.39s", error->expected);
-    return s->is_split ? 0 : r;
+    if (s->is_split) {
+        snprintf(s->one_needs, sizeof(s->one_needs), "%.39s", refusal.expected);
+        return choose_step(s, error);
+    }
+    if (r && error)
+        *error = refusal;
+    return r;
 }
 
 /* Factors to begin with ------------------------------------------------------------------------ */

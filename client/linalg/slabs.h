@@ -4,8 +4,9 @@
  *                                     product of the other axes' factors
  *     rest = tensordot(x, rows)       j x k x .. x rank: over the slabs' axis
  *
- * Both in one read where the pool has room for C and rest, else in two. The axis is the first where
- * it is not much shorter than the longest, which it is else.
+ * Both in one read where the pool has room for C and rest, else in two, and where it has no room
+ * for one of them in two for each part of their columns. The axis is the first where it is not much
+ * shorter than the longest, which it is else.
  */
 #pragma once
 
@@ -34,8 +35,9 @@ struct slabs {
     struct gad_array *factors[SLABS_MAX_NDIM], *g, *rest, *squares;
     struct gad_array *views[SLABS_MAX_NDIM]; /* of the other axes' factors, broadcast to C */
     struct gad_array *columns; /* j x k x .. x rank: C as it is; NULL: it is made of the factors */
-    bool is_split;             /* two reads */
-    char one_needs[40];        /* of the pool, with one read */
+    bool is_split;             /* two reads, of `step` columns at a time */
+    int64_t step;
+    char one_needs[40];                         /* of the pool, with one read */
     struct gad_array *descent[SLABS_N_DESCENT]; /* NULL: see slabs_use_descent() */
     char product[200], rows_text[260];
 };

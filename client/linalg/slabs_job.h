@@ -10,6 +10,12 @@ struct slabs_job {
     struct pass pass;
 };
 
+/* Columns that a job of two reads has. */
+struct slabs_part {
+    int64_t first, n;
+    bool only_tries;
+};
+
 void slabs_job_add_input(struct slabs_job *job, const char *name, struct gad_array *array);
 void slabs_job_add_output(struct slabs_job *job, const char *expr, struct gad_array *to);
 /* What the text `product` names. */

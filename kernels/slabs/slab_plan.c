@@ -1,10 +1,12 @@
 /* How large slabs, units and grains of a walk by slabs are, and its place in the carry.
  *
  * What decides on the order in which anything is added follows from shapes and dtypes alone: lanes
- * or blocks, the rows of a slab, the columns of a LOAD. All else may depend on more.
+ * or blocks, by lanes the rows of a slab, the columns of a LOAD. All else may depend on more: by
+ * blocks sums take in one row after the other, whichever slab has it.
  *
  * By blocks a slab is so large that reading operands and sums once for each slab costs little
- * beside reading the slab itself, which has been in a cache just before.
+ * beside reading the slab itself, which has been in a cache just before; where the pool has no room
+ * for that, it has fewer rows.
  *
  * Called by plan/carry.c.
  */
@@ -19,6 +21,7 @@
 #define SLAB_BYTES    (1024 * 1024)      /* by blocks, at least */
 #define LARGE_SLAB    (70 * 1024 * 1024) /* as large only where operands and sums are */
 #define SLAB_MAX_ROWS 512
+#define LEAST_SHARE   4 /* of half of operands and sums, which are read and written: a slab */
 #define ROW_UNIT      8
 #define MAX_WHOLE_ROW (512 * 1024) /* bytes, of which LOADs are whole rows */
 #define LOAD_BYTES    (256 * 1024)
@@ -87,6 +90,47 @@ static void set_passes(struct plan_slab *s)
     }
 }
 
+/* ---- the carry ---- */
+
+static uint64_t take(uint64_t *at, int64_t n_bytes, uint64_t n)
+{
+    uint64_t own = *at, total;
+    if (__builtin_mul_overflow(round_up_u64((uint64_t)n_bytes, 64), n, &total) ||
+        __builtin_add_overflow(*at, total, at) || *at > INT64_MAX)
+        *at = (uint64_t)INT64_MAX - 64;
+    return own;
+}
+
+static void lay_out(struct plan_slab *s)
+{
+    const struct program_slab *slab = s->whole;
+    uint64_t at = 0;
+    for (unsigned i = 0; i < slab->n_values; i++) {
+        const struct slab_value *v = &slab->values[i];
+        int64_t item = (int64_t)dtype_size((enum dtype)v->dtype);
+        int64_t n_bytes = value_bytes(slab, i);
+        if (v->kind == SLAB_X)
+            n_bytes = (s->is_by_columns ? s->n_loads * s->block_columns : s->n_columns) *
+                      s->slab_rows * item;
+        else if (v->kind == SLAB_OF_ROWS)
+            n_bytes = v->n_columns * s->slab_rows * item;
+        bool is_one = v->kind == SLAB_OPERAND;
+        s->lane_bytes[i] = is_one ? 0 : round_up_u64((uint64_t)n_bytes, 64);
+        s->offsets[i] = take(&at, n_bytes, is_one ? 1 : s->n_lanes);
+    }
+    for (unsigned i = 0; i < slab->n_steps; i++) {
+        if (slab->steps[i].kind != SLAB_PROJECT)
+            continue;
+        int64_t n_bytes = slab->values[slab->steps[i].result].n_columns * s->slab_rows * 8;
+        s->part_bytes[i] = round_up_u64((uint64_t)n_bytes, 64);
+        s->part_lane_bytes[i] = s->part_bytes[i] * slab_n_parts(s);
+        s->part_offsets[i] = take(&at, (int64_t)s->part_lane_bytes[i], s->n_lanes);
+    }
+    s->scratch_bytes = at;
+}
+
+/* ---- units ---- */
+
 /* Units of columns: `extent` along the axis that is cut, all of those behind it. */
 static void cut_columns(struct plan_slab *s, const struct pass *x)
 {
@@ -126,24 +170,22 @@ static void cut_columns(struct plan_slab *s, const struct pass *x)
     }
 }
 
-static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes)
+/* Units of a slab of so many rows. */
+static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes,
+                       int64_t slab_rows)
 {
-    int64_t small_bytes =
-        kind_bytes(s->whole, SLAB_OPERAND) / 2 + kind_bytes(s->whole, SLAB_SUM) / 2;
-    int64_t wanted = min_i64(mul_saturating_i64(small_bytes, 3), max_i64(LARGE_SLAB, small_bytes));
-    wanted = max_i64(wanted, SLAB_BYTES);
     int64_t item = row_bytes / s->n_columns;
-    s->slab_rows = min_i64(max_i64(wanted / row_bytes, 1), SLAB_MAX_ROWS);
+    s->is_by_columns = row_bytes > MAX_WHOLE_ROW && !s->is_whole;
     /* LOADs' rows begin at multiples of theirs. */
     s->load_rows = min_i64(max_i64(LOAD_BYTES / row_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
-    s->load_rows = max_i64(s->load_rows / ROW_UNIT * ROW_UNIT, ROW_UNIT);
+    s->load_rows = max_i64(min_i64(s->load_rows, slab_rows) / ROW_UNIT * ROW_UNIT, ROW_UNIT);
     s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
-    s->slab_rows = max_i64(s->slab_rows / s->load_rows, 1) * s->load_rows;
-    s->slab_rows = min_i64(s->slab_rows, s->n_rows);
+    if (!s->is_by_columns || slab_rows >= s->load_rows)
+        slab_rows = max_i64(slab_rows / s->load_rows, 1) * s->load_rows;
+    s->slab_rows = min_i64(slab_rows, s->n_rows);
     s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
     s->n_rounds = s->n_slabs;
     s->n_lanes = 1;
-    s->is_by_columns = row_bytes > MAX_WHOLE_ROW && !s->is_whole;
     if (s->is_by_columns) {
         cut_columns(s, x);
         s->n_adds = s->n_loads;
@@ -158,6 +200,25 @@ static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row
     s->slab_turns = s->n_loads + s->n_sections + s->n_adds;
 }
 
+/* Where there is less room a slab has fewer rows, as long as reading operands and sums for each one
+ * costs at most LEAST_SHARE times as much as what it has itself, or it is one row. */
+static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes,
+                          uint64_t room_bytes)
+{
+    int64_t small_bytes =
+        kind_bytes(s->whole, SLAB_OPERAND) / 2 + kind_bytes(s->whole, SLAB_SUM) / 2;
+    int64_t wanted = min_i64(mul_saturating_i64(small_bytes, 3), max_i64(LARGE_SLAB, small_bytes));
+    int64_t n_rows = min_i64(max_i64(max_i64(wanted, SLAB_BYTES) / row_bytes, 1), SLAB_MAX_ROWS);
+    int64_t least = max_i64(small_bytes / LEAST_SHARE / row_bytes, 1);
+    for (;;) {
+        cut_blocks(s, x, row_bytes, n_rows);
+        lay_out(s);
+        if (s->scratch_bytes <= room_bytes || n_rows <= least)
+            return;
+        n_rows = max_i64(min_i64(n_rows, s->slab_rows) / 2, least);
+    }
+}
+
 static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
 {
     s->slab_rows = min_i64(LANE_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, LANE_MAX_ROWS);
@@ -167,45 +228,7 @@ static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
     s->n_lanes = (unsigned)min_u64(s->n_slabs, SLAB_LANES);
     s->n_loads = 1;
     s->slab_turns = (uint64_t)SLAB_LANES * s->n_sections;
-}
-
-/* ---- the carry ---- */
-
-static uint64_t take(uint64_t *at, int64_t n_bytes, uint64_t n)
-{
-    uint64_t own = *at, total;
-    if (__builtin_mul_overflow(round_up_u64((uint64_t)n_bytes, 64), n, &total) ||
-        __builtin_add_overflow(*at, total, at) || *at > INT64_MAX)
-        *at = (uint64_t)INT64_MAX - 64;
-    return own;
-}
-
-static void lay_out(struct plan_slab *s)
-{
-    const struct program_slab *slab = s->whole;
-    uint64_t at = 0;
-    for (unsigned i = 0; i < slab->n_values; i++) {
-        const struct slab_value *v = &slab->values[i];
-        int64_t item = (int64_t)dtype_size((enum dtype)v->dtype);
-        int64_t n_bytes = value_bytes(slab, i);
-        if (v->kind == SLAB_X)
-            n_bytes = (s->is_by_columns ? s->n_loads * s->block_columns : s->n_columns) *
-                      s->slab_rows * item;
-        else if (v->kind == SLAB_OF_ROWS)
-            n_bytes = v->n_columns * s->slab_rows * item;
-        bool is_one = v->kind == SLAB_OPERAND;
-        s->lane_bytes[i] = is_one ? 0 : round_up_u64((uint64_t)n_bytes, 64);
-        s->offsets[i] = take(&at, n_bytes, is_one ? 1 : s->n_lanes);
-    }
-    for (unsigned i = 0; i < slab->n_steps; i++) {
-        if (slab->steps[i].kind != SLAB_PROJECT)
-            continue;
-        int64_t n_bytes = slab->values[slab->steps[i].result].n_columns * s->slab_rows * 8;
-        s->part_bytes[i] = round_up_u64((uint64_t)n_bytes, 64);
-        s->part_lane_bytes[i] = s->part_bytes[i] * slab_n_parts(s);
-        s->part_offsets[i] = take(&at, (int64_t)s->part_lane_bytes[i], s->n_lanes);
-    }
-    s->scratch_bytes = at;
+    lay_out(s);
 }
 
 /* ---- grains ---- */
@@ -311,8 +334,7 @@ int planner_cut_slab(struct planner *p, unsigned index)
     if (s->is_by_lanes)
         choose_lanes(s, row_bytes);
     else
-        choose_blocks(s, x, row_bytes);
-    lay_out(s);
+        choose_blocks(s, x, row_bytes, p->room.product_bytes);
     int r = cut_passes(p, s);
     if (!r && s->n_turns > INT64_MAX / max_u64(s->most_grains, 1))
         r = error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many turns");

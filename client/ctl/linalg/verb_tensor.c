@@ -143,7 +143,8 @@ static const struct argp cp_argp = {
     "SOURCE",
     "Decomposes a tensor of 3 to 8 axes into a sum of outer products (CP, PARAFAC).\v"
     "The tensor is never held: it is read once an iteration where the daemon's pool has room, else "
-    "twice; --explain says. FILE gets weights, factor_0, factor_1 ...\n"
+    "twice, or twice for each part of the rank; --explain says. FILE gets weights, factor_0, "
+    "factor_1 ...\n"
     "Ctrl-C leaves the checkpoint; the same command goes on from it.\n"
     "\nExamples:\n"
     "  gpuarrayctl cp t.npy --rank 10 -o f.npz\n"
@@ -159,7 +160,8 @@ static const struct argp tucker_argp = {
     parse_tucker,
     "SOURCE",
     "Decomposes a tensor of 3 to 8 axes into a small core and a factor for each axis (Tucker).\v"
-    "The tensor is read twice, and never held. FILE gets core, factor_0, factor_1 ... with "
+    "The tensor is read twice, or more often in a small pool, and never held. FILE gets core, "
+    "factor_0, factor_1 ... with "
     "orthonormal columns.\n"
     "\nExamples:\n"
     "  gpuarrayctl tucker t.npy --ranks 10,10,10 -o f.npz\n"

@@ -5,7 +5,8 @@
 
 A tensor is whatever an array can be here: files, ndarrays, lazies (`gd.where(t < -9, 0, t)` is
 computed in each read and stored nowhere). It is read once an iteration of CP where the daemon's
-pool has room, else twice, as plan_cp() says; Tucker reads it twice, and once for its norm.
+pool has room, else twice, or twice for each part of the rank, as plan_cp() says; Tucker reads it
+twice, and once for its norm, or more often likewise.
 Results have TensorLy's order, and the data's dtype; sums are made in float64. Each call waits for
 its end; other threads go on between two of its jobs. Ctrl-C ends it.
 """

@@ -138,15 +138,21 @@ def test_what_is_read_is_what_was_said(gd):
     assert found.reads == plan["total"]
 
 
-def test_a_pool_with_room_for_half_reads_twice(gd):
-    shape = (20, 200, 200)
+def test_a_pool_with_less_room_reads_more_often(gd):
+    shape = (30, 300, 400)
     x = planted(shape, 2, 0.1)
-    assert gd.tensor.plan_cp(x, 24)["iteration"]["reads"] == 2
-    found = gd.tensor.cp(x, 24, seed=5, iterations=2, tolerance=-1)
-    wanted, _ = textbook(x, first_factors(gd, shape, 24, 5), 2)
-    assert np.isclose(found.relative_error, wanted[-1], rtol=1e-7)
-    with pytest.raises(gd.errors.TooLargeForPool, match="one read needs .* two need") as caught:
-        gd.tensor.cp(x, 60)
+    for rank, reads in ((4, 1), (30, 2), (60, 4)):  # of parts of the columns
+        plan = gd.tensor.plan_cp(x, rank, iterations=2)
+        assert plan["iteration"]["reads"] == reads, rank
+        found = gd.tensor.cp(x, rank, seed=5, iterations=2, tolerance=-1)
+        assert found.reads == plan["total"]
+        wanted, _ = textbook(x, first_factors(gd, shape, rank, 5), 2)
+        assert np.isclose(found.relative_error, wanted[-1], rtol=1e-7), rank
+    found, plan = gd.tensor.tucker(x, 30), gd.tensor.plan_tucker(x, 30)
+    assert found.reads == plan["total"] and plan["total"]["reads"] > 3
+    assert np.isclose(found.relative_error, np.linalg.norm(x - expanded(*found)) / np.linalg.norm(x))
+    with pytest.raises(gd.errors.TooLargeForPool, match="one read needs .* a column at a time") as caught:
+        gd.tensor.cp(np.broadcast_to(np.zeros(1), (3000, 3000, 3000)), 2)
     one, two, there = (int(word) for word in re.findall(r"(\d+) bytes", str(caught.value))[:3])
     assert one > two > there and caught.value.expected == f"{two} bytes"
 
