@@ -105,9 +105,9 @@ struct gad_loader_options {
     uint64_t scratch_bytes; /**< at most so many there; 0: what is free */
     const char *plan;       /**< NULL: the best; "direct", "scan", "copy", "resident": this one */
     bool skips_errors;      /**< batches that cannot be read are left out, and counted; the others
-                                 stay where they are. Each rank knows of its own rows alone: one
-                                 leaves out a batch of which others have their part, so ranks that
-                                 wait for each other go by gad_batch_index(), or do without this */
+                                 stay where they are. By all ranks alike: once in its life each
+                                 loader also tries the others' rows, of chunks one row each, unless
+                                 it knows of them from its own */
     unsigned n_transforms, n_args;
     const struct gad_transform *transforms; /**< not NULL: the dataset has a client */
     const struct gad_argument *args; /**< that transforms name: numbers, and arrays in memory, which

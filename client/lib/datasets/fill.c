@@ -19,6 +19,12 @@ static int set_no_memory(struct gad_error *error)
     return error_from_errno(error, ENOMEM, NULL, "a window of rows");
 }
 
+/* Whether a batch is left out by all ranks where one of them cannot read its rows. */
+static bool asks_for_others(const struct gad_loader *loader)
+{
+    return loader->skips_errors && loader->world > 1;
+}
+
 /* n rows of all parts; the base of a part from its batch or window on. A status. */
 static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
                      struct row_target *targets, uint8_t *failed, const atomic_bool *is_cancelled,
@@ -46,6 +52,8 @@ static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
                                   loader->dataset->parts[i - 1].name, error);
     if (r)
         return error_from_errno(error, r, NULL, "reading rows");
+    if (asks_for_others(loader) && loader_note_read(loader, rows, n, failed))
+        return set_no_memory(error);
     return dataset_check(loader->dataset, error);
 }
 
@@ -167,8 +175,11 @@ static int reserve_window(struct gad_loader *loader)
 
 void loader_fill_deinit(struct gad_loader *loader)
 {
-    for (unsigned i = 0; loader->parts && i < loader->n_parts; i++)
+    for (unsigned i = 0; loader->parts && i < loader->n_parts; i++) {
         free_ptr(&loader->parts[i].window);
+        free_ptr(&loader->parts[i].is_readable);
+        free_ptr(&loader->parts[i].is_damaged);
+    }
     free_ptr(&loader->filled.rows);
     free_ptr(&loader->filled.failed);
     loader->filled.end = 0;
@@ -243,6 +254,9 @@ void loader_fill(struct gad_loader *loader, const struct epoch_order *order,
     else
         for (uint64_t j = 0; j < n; j++)
             fill_from_window(loader, order, batches[j]);
+    for (uint64_t j = 0; j < n && asks_for_others(loader); j++)
+        if (!batches[j]->error.status)
+            loader_check_others(loader, order, batches[j]);
     pthread_mutex_unlock(&dataset->reading);
     for (uint64_t j = 0; j < n; j++)
         for (unsigned i = 0; i < loader->n_parts && !batches[j]->error.status; i++) {

@@ -30,12 +30,14 @@ struct gad_batch {
 };
 
 struct loader_part {
-    struct row_source *source;   /* of the dataset, or own */
-    struct row_source own;       /* in memory or scratch space, once rows are there; or copied */
-    enum part_kept kept;         /* where rows are to be brought before others are read */
-    size_t offset_bytes;         /* in a batch's memory */
-    size_t result_offset_bytes;  /* of what the caller gets: the same but for some transforms */
-    char *window;                /* of the plan scan */
+    struct row_source *source;  /* of the dataset, or own */
+    struct row_source own;      /* in memory or scratch space, once rows are there; or copied */
+    enum part_kept kept;        /* where rows are to be brought before others are read */
+    size_t offset_bytes;        /* in a batch's memory */
+    size_t result_offset_bytes; /* of what the caller gets: the same but for some transforms */
+    char *window;               /* of the plan scan */
+    /* Bits of units, see damage.c; NULL: nothing is known. */
+    uint8_t *is_readable, *is_damaged;
     struct gad_layout layout;    /* of what the caller gets, but for the shape */
     int64_t shape[GAD_MAX_NDIM]; /* of the most rows */
 };
@@ -142,6 +144,13 @@ void loader_transform(struct gad_loader *loader, const struct epoch_order *order
 void loader_fill(struct gad_loader *loader, const struct epoch_order *order,
                  struct gad_batch *const *batches, uint64_t n, bool is_alone);
 void loader_fill_deinit(struct gad_loader *loader);
+
+/* damage.c: what a rank knows of rows that can be read, and a batch's error for those of others.
+ * By who reads; -ENOMEM. */
+int loader_note_read(struct gad_loader *loader, const int64_t *rows, uint64_t n,
+                     const uint8_t *failed) GAD_MUST_CHECK;
+void loader_check_others(struct gad_loader *loader, const struct epoch_order *order,
+                         struct gad_batch *batch);
 
 /* maker.c */
 /* Brings rows that are to be kept where they are, once; a failure changes the plan. By who reads.

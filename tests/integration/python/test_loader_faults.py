@@ -192,6 +192,14 @@ def test_a_damaged_chunk_fails_the_batches_that_have_rows_of_it(gd, folder, monk
                 assert batch["x"].tobytes() == rows[batch.rows].tobytes()
                 found.append(batch.index)
             assert found == kept and loader.skipped == len(loader) - len(kept), options
+        for rank in (0, 3):  # of those, each leaves out what one process does, in whatever order of epochs
+            loader = gd.DataLoader(gd.Dataset(x=spec), 8, shard=(rank, 4), **options)
+            for _ in range(2):
+                mine = [(batch.index, batch["x"].copy(), batch.rows) for batch in loader]
+                loader.set_epoch(0)
+            assert [k for k, _, _ in mine] == kept and loader.skipped == 2 * (len(loader) - len(kept)), options
+            assert all(x.tobytes() == rows[own].tobytes() and list(own) == list(order[k * 8:k * 8 + 8][rank * 2:rank * 2 + 2])
+                       for k, x, own in mine if k < len(rows) // 8)
     said = set()
     batches = iter(gd.DataLoader(gd.Dataset(x=spec), 8, memory="32K"))
     for _ in range((len(rows) + 7) // 8):

@@ -72,9 +72,8 @@ class DataLoader:
         How it is read; None: what takes the least time. explain() says which.
     on_error : {"raise", "skip"}
         What rows do that cannot be read: their batch raises, or it is left out and counted
-        (`skipped`). Each rank of several knows of its own rows alone and leaves out batches of
-        which others have their part, so that their numbers of batches differ: ranks that wait for
-        each other compare `batch.index` and pass over what one of them lacks, or take "raise".
+        (`skipped`), by all ranks of several alike: once in its life each loader also tries the
+        others' rows, of chunks one row each, unless it knows of them from its own.
     engine : str, optional
         Where transforms are computed: "cpu", "cuda", "cuda:0"; None: where it ends sooner. Batches
         are the same numbers as of any job there, in shared memory all the same.
