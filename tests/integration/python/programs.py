@@ -9,6 +9,7 @@ BINARY = ("{} + {}", "{} - {}", "{} * {}", "min({}, {})", "max({}, {})", "math.h
 UNARY = ("-({})", "abs({})", "math.sin({})", "np.cos({})", "math.sqrt(abs({}))", "half({})",
          "np.arctan({})", "float({})", "math.floor(math.tanh({}) * 9)")
 NUMBERS = ("0.5", "2", "-1", "SCALE", "math.pi", "STEPS[1]", "3.0")
+BOUND = 10  # of while loops
 COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -67,7 +68,7 @@ class Writer:
                 self.loop(names, indent, depth)
             elif kind == 7:
                 self.line(indent, f"if {self.condition(names)}:")
-                leave = self.pick(("break", "continue")) if in_loop else ""
+                leave = self.pick(("break", "continue", "")) if in_loop else ""
                 self.line(indent + 1, leave or f"return {self.value(names)}")
             else:
                 self.line(indent, f"a, b = {self.value(names, 1)}, {self.value(names, 1)}")
@@ -87,8 +88,12 @@ class Writer:
     def loop(self, names, indent, depth):
         index = f"i{self.n_loops}"
         self.n_loops += 1
-        steps = self.rng.integers(1, 5)
-        self.line(indent, f"for {index} in range({steps}):")
+        if self.rng.integers(3):
+            self.line(indent, f"for {index} in range({self.pick((2, 3, 4, 9, 12))}):")
+        else:
+            self.line(indent, f"{index} = 0")
+            self.line(indent, f"while {index} < {BOUND} and {self.condition([*names, index])}:")
+            self.line(indent + 1, f"{index} += 1")
         self.block([*names, index], indent + 1, depth - 1, True)
 
 
@@ -96,5 +101,8 @@ def program(rng):
     """The source of a function f(x, y, n)."""
     writer = Writer(rng)
     names = writer.block(["x", "y", "n"], 1, 2)
-    return "\n".join(["def f(x, y, n):", *writer.lines,
-                      f"    return {writer.value(names)}", ""])
+    if rng.integers(2):
+        writer.loop(names, 1, 2)
+    changed = [name for name in names if name in "abc"]
+    result = " - ".join([writer.value(names), *changed])
+    return "\n".join(["def f(x, y, n):", *writer.lines, f"    return {result}", ""])

@@ -17,8 +17,9 @@ from .._lazy.graph import broadcast, dtype_name
 from .._lazy.results import compute_into
 from .._lazy.views import broadcast_to
 from .source import Code
-from .tracing import Env, Tracer
+from .tracing import Tracer
 from .values import array_of, is_number
+from .ways import Env
 
 Array = np.ndarray[Any, np.dtype[Any]]
 DTypes: TypeAlias = npt.DTypeLike | Sequence[npt.DTypeLike] | None

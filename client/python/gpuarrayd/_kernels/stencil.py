@@ -14,8 +14,9 @@ from .._lazy.array import Lazy, lazy
 from .._lazy.graph import Shape
 from .function import Function
 from .source import Code
-from .tracing import Env, Tracer
+from .tracing import Tracer
 from .values import array_of, is_number
+from .ways import Env
 
 __all__ = ["stencil"]
 

@@ -51,6 +51,11 @@ def vectorize(pyfunc: Callable[..., Any] | None = None, *, otypes: DTypes = None
     count there. Dtypes are NumPy's: a number meets an array as in NumPy 2, math's functions give
     what NumPy's of that name give, floor, ceil, round and int give int64, integers wrap.
 
+    Loops of up to 8 steps are unrolled. Longer ones, up to 1000000 steps, are iterate() of the
+    text form: an element that has left computes no more. What such a loop changes are arrays: its
+    index is int64, which beside float32 gives float64, unless it is np.float32(i).
+    Loops inside of one have at most 64 steps.
+
     Parameters
     ----------
     pyfunc : callable

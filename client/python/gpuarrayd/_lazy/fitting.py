@@ -13,7 +13,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Number, Reduction, Source, ordered
+from .graph import Call, Node, Number, Reduction, Source, State, ordered
 
 T = TypeVar("T")
 _SAME = frozenset(  # whose result has the dtype that holds those of all arguments
@@ -67,6 +67,8 @@ def _of_any(node: Node) -> np.dtype[np.generic] | None:
     if isinstance(node, Source):
         from .moved import Moved
         return _NONE if isinstance(node, Moved) else node.dtype
+    if isinstance(node, State):
+        return _NONE if node.dtype is None else np.dtype(node.dtype)
     assert isinstance(node, Number)
     return None if node.dtype is None else np.dtype(node.dtype)
 

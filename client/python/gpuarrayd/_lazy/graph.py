@@ -248,6 +248,37 @@ class Whole(Call):
         return self.op in SCANS
 
 
+class State(Node):
+    """What changes from step to step, in the body of Steps. dtype: where that is known."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: str | None = None) -> None:
+        self.parts = ()
+        self.shape = ()
+        self.dtype = dtype
+
+
+class Steps(Call):
+    """Steps that each element takes by itself: what one of the states comes to.
+
+    parts are what the states begin with, and then what is the same in all steps; {0}, {1} and so on
+    stand for them in `nexts`, a text for each state, and in `until`, which may be empty."""
+
+    __slots__ = ("first", "n_steps", "nexts", "until")
+
+    def __init__(self, parts: tuple[Node, ...], n_steps: int, nexts: tuple[str, ...], until: str,
+                 first: int) -> None:
+        self.n_steps = n_steps
+        self.nexts = nexts
+        self.until = until
+        self.first = first
+        super().__init__("iterate", parts)
+
+    def of(self, parts: tuple[Node, ...]) -> Call:
+        return Steps(parts, self.n_steps, self.nexts, self.until, self.first)
+
+
 class Product(Whole):
     """A matrix product, as numpy.matmul(). A job has one, of functions of elements of arrays, and
     functions of its elements around it. is_turned: the second part is the first, whose axes are

@@ -6,8 +6,8 @@ What a list has several times, the other side has once.
 
 from typing import Any
 
-from .graph import (Call, Node, Number, Product, Random, Reduction, Source, Whole,
-                    ordered)
+from .graph import (Call, Node, Number, Product, Random, Reduction, Source, Steps,
+                    Whole, ordered)
 from .leaves import unpickled
 
 
@@ -33,6 +33,8 @@ def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
         return "reduction", node.op, parts, node.axes, node.keepdims, node.more
     if isinstance(node, Random):
         return "random", node.op, parts, node.options, node.size, node.more
+    if isinstance(node, Steps):
+        return "steps", parts, node.n_steps, node.nexts, node.until, node.first
     if isinstance(node, Product):
         return "product", node.op, parts, node.shape, node.is_turned, node.tf32
     if isinstance(node, Whole):
@@ -52,6 +54,8 @@ def restored(flat: list[tuple[Any, ...]]) -> Node:
             made = tuple([nodes[i] for i in parts])
             nodes.append(Product(made, *others) if kind == "product"
                          else _CALLS[kind](op, made, *others))
+        elif kind == "steps":
+            nodes.append(Steps(tuple([nodes[i] for i in rest[0]]), *rest[1:]))
         elif kind == "number":
             nodes.append(Number(*rest))
         else:

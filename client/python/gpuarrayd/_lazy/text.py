@@ -15,7 +15,7 @@ alone is written as a call: add(1, 2), as NumPy's function of that name makes an
 import math
 from collections.abc import Iterable, Sequence
 
-from .graph import Call, Node, Number, Product, Source, ordered
+from .graph import Call, Node, Number, Product, Source, Steps, ordered
 
 BINARY = {
     "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
@@ -60,6 +60,7 @@ def _text(nodes: list[Node], names: dict[object, str]) -> str:
     pieces: dict[int, Piece] = {}
     uses: dict[int, int] = {}
     bound: list[str] = []
+    loops: dict[object, list[str]] = {}
     for node in nodes:
         for part in node.parts:
             uses[id(part)] = uses.get(id(part), 0) + 1
@@ -70,13 +71,53 @@ def _text(nodes: list[Node], names: dict[object, str]) -> str:
             piece = Piece(number_text(node))
         else:
             assert isinstance(node, Call)
-            piece = _call(node, [pieces[id(part)] for part in node.parts])
+            parts = [pieces[id(part)] for part in node.parts]
+            piece = _steps(node, parts, bound, loops) if isinstance(node, Steps) \
+                else _call(node, parts)
             is_large = len(piece.text) > MAX_CHARS or piece.depth > MAX_DEPTH
             if node is not nodes[-1] and (uses[id(node)] > 1 or is_large):
                 bound.append(f"_t{len(bound)}={piece.text};")
                 piece = Piece(f"_t{len(bound) - 1}")
         pieces[id(node)] = piece
     return "".join(bound) + pieces[id(nodes[-1])].text
+
+
+def _steps(node: Steps, parts: list[Piece], bound: list[str],
+           loops: dict[object, list[str]]) -> Piece:
+    """Each state has a name of its own, the same for all results of equal loops."""
+    same = (node.n_steps, node.nexts, node.until, *map(id, node.parts))
+    if same not in loops:
+        names = loops[same] = []
+        for i, part in enumerate(parts):
+            if i < len(node.nexts) or not part.text.isidentifier():
+                bound.append(f"_t{len(bound)}={part.text};")
+                names.append(f"_t{len(bound) - 1}")
+            else:
+                names.append(part.text)
+    names = loops[same]
+    order = [node.first, *[i for i in range(len(node.nexts)) if i != node.first]]
+    words = [f"{names[i]}={node.nexts[i].format(*names)}" for i in order]
+    if node.until:
+        words.append(f"until={node.until.format(*names)}")
+    return Piece(f"iterate({node.n_steps},{','.join(words)})", ATOM, 1)
+
+
+def body(root: Node, names: dict[int, str], most: int) -> str | None:
+    """The text of what a step computes, where names are those of nodes; None: it has more than so
+    many characters."""
+    pieces: dict[int, Piece] = {}
+    for node in ordered(root, lambda one: id(one) in names):
+        if id(node) in names:
+            piece = Piece(names[id(node)])
+        elif isinstance(node, Number):
+            piece = Piece(number_text(node))
+        else:
+            assert isinstance(node, Call)
+            piece = _call(node, [pieces[id(part)] for part in node.parts])
+        if len(piece.text) > most:
+            return None
+        pieces[id(node)] = piece
+    return pieces[id(root)].text
 
 
 def number_text(number: Number) -> str:
