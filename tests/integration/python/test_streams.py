@@ -57,6 +57,35 @@ def test_an_iterator_is_for_one_job(gd):
         x.compute()
 
 
+@pytest.mark.parametrize("n", [0, 1, 100, 3000])
+def test_rows_that_are_read_several_times_go_in_chunks(gd, tmp_path, monkeypatch, n):
+    from gpuarrayd._lazy import streams
+    monkeypatch.setattr(streams, "_CHUNK_BYTES", 1024 * 3 * 8)  # of the result, of float64
+    want = np.nan_to_num(WHOLE[:n]).astype("f8") - np.arange(n)[:, None]
+    want = (want - want.mean(axis=1, keepdims=True)) / (np.arange(n) + 1)[:, None]
+    x = gd.from_generator(lambda: slabs(n), "f4", (n, 3))
+    y = gd.nan_to_num(x).astype("f8") - np.arange(n)[:, None]
+    y = (y - y.mean(axis=1, keepdims=True)) / (np.arange(n) + 1)[:, None]
+    assert y.shape == want.shape and y.dtype == want.dtype
+    assert np.allclose(y.compute(), want) and np.allclose(gd.compute(y)[0], want)
+    out = np.empty((n, 3))
+    assert y.compute(out) is out and np.allclose(out, want)
+    for rows in (None, 7, 10 ** 6):
+        blocks = list(gd.stream(y, rows=rows))
+        assert np.allclose(np.concatenate([np.empty((0, 3)), *blocks]), want)
+        assert all(len(block) == (rows or len(block)) for block in blocks[:-1])
+    assert np.allclose(gd.save(tmp_path / "r.npy", y).compute(), want)
+    with pytest.raises(gd.BadArgument, match="one file, by itself"):
+        gd.save({tmp_path / "a.npy": y, tmp_path / "b.npy": y * 2})
+    for made, found in ((n + 1, "more rows"), (n - 1, f"{n - 1} rows")):
+        if made > 0:
+            x = gd.from_generator(lambda: slabs(made), "f4", (n, 3))
+            with pytest.raises(gd.ShortRead, match="another number of rows") as raised:
+                (x - x.mean(axis=1, keepdims=True)).compute()
+            assert raised.value.found == found and raised.value.expected == f"{n} rows"
+    assert [p.name for p in tmp_path.iterdir()] == ["r.npy"]
+
+
 def test_a_job_that_cannot_begin_does_not_touch_the_generator(gd):
     def touched():
         began.append(1)

@@ -178,6 +178,10 @@ def test_what_needs_other_rows_is_refused(gd, x, folder):
             wrong()
     with pytest.raises(gd.BadShape, match=r"shapes \(None, 3\) and \(100000, 3\) do not"):
         x + WHOLE
+    assert x.shape == (None, 3) and (x * 2).shape == (None, 3) and x.ndim == 2
+    assert (x - x.mean(axis=1, keepdims=True)).shape == (None, 3) and x.mean(axis=0).shape == (3,)
+    with pytest.raises(gd.BadArgument, match="comes by gd.stream"):
+        (x - x.mean(axis=1, keepdims=True)).compute()
     assert "(None, 3)" in repr(x) and "(None, 3)" in repr(x * 2)
     assert not os.listdir(folder)
 

@@ -39,7 +39,7 @@ from .picked import TakeSource
 from .text import written
 from .turning import Turning
 from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
-from .unbounded import check_lengths
+from .unbounded import check_lengths, of_program
 from .views import ViewSource
 
 if TYPE_CHECKING:
@@ -81,7 +81,11 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
             if isinstance(node, Source):
                 self._planned = node.dtype, node.shape
             else:
-                [(dtype, shape, _)] = told(request([self], [None]), Request.plan)
+                try:
+                    [(dtype, shape, _)] = told(request([self], [None]), Request.plan)
+                except errors.BadArgument as refused:
+                    from .streams import facts_of_rows
+                    dtype, shape = facts_of_rows(self, refused)
                 self._planned = dtype, shape
         return self._planned
 
@@ -92,8 +96,9 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     @property
     def shape(self) -> Shape:
-        """Of the result. Asks the daemon once."""
-        return self._facts()[1]
+        """Of the result; the first size is None where it is known at the end only, as of some
+        generators. Asks the daemon once."""
+        return of_program(self._facts()[1])
 
     @property
     def ndim(self) -> int:
@@ -207,8 +212,14 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         Error
             Its subclass says what; nothing is computed by NumPy instead.
         """
-        return told(request([self], [out], engine, priority, label, tf32), Request.run,
-                    progress)[0]
+        try:
+            return told(request([self], [out], engine, priority, label, tf32), Request.run,
+                        progress)[0]
+        except errors.BadArgument as refused:
+            if refused.expected != "one pass in C order":
+                raise
+            from .streams import computed_of_rows
+            return computed_of_rows(self, out, refused, (engine, priority, label, tf32))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """np.asarray(x) computes."""

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from .. import errors
 from .._arguments.convert import LAST_NUM, refuse_dtype
 from .graph import Shape, Source
+from .leaves import ArraySource
 from .selection import Items
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def checked_slab(made: Any, dtype: np.dtype[Any], shape: Shape, what: str) -> Sl
 class GeneratorSource(Source):
     """What a generator makes. It begins when a job does."""
 
-    __slots__ = ("_dtype", "_is_used", "_made")
+    __slots__ = ("_dtype", "_is_used", "_made", "at", "chunk")
 
     def __init__(self, made: Made, dtype: np.dtype[Any], shape: Shape) -> None:
         self.parts = ()
@@ -69,13 +70,15 @@ class GeneratorSource(Source):
         self._made = made
         self._dtype = dtype
         self._is_used = False
+        self.chunk: Slab | None = None  # which stands for the rows from `at` on (unbounded.py)
+        self.at = 0
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self._dtype.newbyteorder("=")
 
     def argument(self) -> object:
-        return self
+        return self if self.chunk is None else self.chunk
 
     def same(self) -> Hashable:
         return id(self)
@@ -84,10 +87,19 @@ class GeneratorSource(Source):
         name = getattr(self._made, "__name__", type(self._made).__name__)
         return f"from_generator({name})"
 
-    def selected(self, items: Items) -> NoReturn:
+    def selected(self, items: Items) -> ArraySource:
+        if self.chunk is not None and items[0] == (self.at, 1, len(self.chunk)):
+            part = (0, 1, len(self.chunk)), *items[1:]
+            return ArraySource(self.chunk).selected(part)  # type: ignore[return-value]
         raise errors.BadArgument("a part of a stream cannot be taken: its elements come once and "
                                  "in order; have the generator make that part", argument="[]",
                                  expected="all of it", found=self.text())
+
+    def refusal(self) -> errors.BadArgument:
+        """Of what needs the whole array, or some of it again."""
+        return errors.BadArgument(f"{self.text()} is read once and in order: this needs other rows "
+                                  "than the one in hand, or all of them again", argument="shape",
+                                  expected="one pass in C order", found="several")
 
     def pickled(self) -> NoReturn:
         raise errors.Unsupported("a generator does not go to another process",

@@ -52,6 +52,9 @@ def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
     if len(outs) != len(made):
         raise errors.BadArgument(f"out has {len(outs)} places for {len(made)} results",
                                  argument="out", expected=str(len(made)), found=str(len(outs)))
+    if len(made) == 1:
+        return (made[0].compute(outs[0], engine=engine, priority=priority, label=label,
+                                progress=progress, tf32=tf32),)
     return tuple(told(request(made, outs, engine, priority, label, tf32), Request.run, progress))
 
 
@@ -122,17 +125,19 @@ def save(path: Paths, array: Operand | None = None, *,
                                  found="a dict and a lazy" if array is not None else "a path alone")
     if not pairs:
         return {}
-    from .unbounded import unbounded
-    if any(unbounded(lazy(one)._node) for one in pairs.values()) and \
-            told_of_rows(list(pairs.values())) is None:
-        from .streams import save_unbounded
+    from .unbounded import generators
+    refused = told_of_rows(list(pairs.values())) \
+        if any(generators(lazy(one)._node) for one in pairs.values()) else None
+    if isinstance(refused, errors.BadArgument):
+        from .streams import save_of_rows
         if len(pairs) > 1:
-            raise errors.BadArgument("a lazy of unknown length whose rows are read several times "
-                                     "goes into one file, by itself", argument="save",
-                                     expected="save(path, lazy)", found=f"{len(pairs)} files")
+            raise errors.BadArgument("a lazy of a generator whose rows are read several times goes "
+                                     "into one file, by itself", argument="save",
+                                     expected="save(path, lazy)", found=f"{len(pairs)} files"
+                                     ) from refused
         [(one, made_one)] = pairs.items()
-        result = save_unbounded(os.fspath(one), lazy(made_one), storage(**stored), engine,
-                                priority, label)
+        result = save_of_rows(os.fspath(one), lazy(made_one), refused, storage(**stored), engine,
+                              priority, label)
         return {one: result} if pairs is path else result
     how = storage(**stored)
     made = request([lazy(one) for one in pairs.values()],
@@ -141,14 +146,14 @@ def save(path: Paths, array: Operand | None = None, *,
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
 
 
-def told_of_rows(made: Sequence[Operand]) -> list[Planned] | None:
-    """What a job would give of lazies of unknown length; None: it cannot be one job, as it needs
-    rows again that have gone by."""
+def told_of_rows(made: Sequence[Operand]) -> list[Planned] | errors.BadArgument:
+    """What a job would give of lazies of generators; or why it cannot be one job: it needs rows
+    again that have gone by, for one."""
     try:
         planned: list[Planned] = told(request([lazy(one) for one in made], [None] * len(made)),
                                       Request.plan)
-    except errors.BadArgument:
-        return None
+    except errors.BadArgument as refused:
+        return refused
     return planned
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from .. import _session, errors
 from .graph import Source
 from .text import written
-from .unbounded import shown as shape_text
+from .unbounded import of_program
 
 if TYPE_CHECKING:
     from .array import Lazy
@@ -21,12 +21,12 @@ def shown(lazy: "Lazy") -> str:
     """Shape, dtype and expression, without computing. No daemon is looked for where none is."""
     node = lazy._node
     if isinstance(node, Source):
-        return f"<Lazy {node.dtype.name} {shape_text(node.shape)}: {node.text()}>"
+        return f"<Lazy {node.dtype.name} {of_program(node.shape)}: {node.text()}>"
     [text], sources = written([node])
     named = [f"; {name} = {_source_text(source)}" for name, source in sources.items()]
     if len(named) > _MAX_SOURCES:
         named[_MAX_SOURCES:] = [f"; and {len(named) - _MAX_SOURCES} others"]
-    return f"<Lazy {_dtype_text(lazy)}{shape_text(node.shape)}: {_short(text)}{''.join(named)}>"
+    return f"<Lazy {_dtype_text(lazy)}{of_program(node.shape)}: {_short(text)}{''.join(named)}>"
 
 
 def _dtype_text(lazy: "Lazy") -> str:
@@ -40,7 +40,7 @@ def _dtype_text(lazy: "Lazy") -> str:
 
 
 def _source_text(source: Source) -> str:
-    return f"{source.text()} {source.dtype.name} {shape_text(source.shape)}"
+    return f"{source.text()} {source.dtype.name} {of_program(source.shape)}"
 
 
 def _short(text: str) -> str:

@@ -24,8 +24,8 @@ from .generated import GeneratorSource, Made, checked_slab, described
 from .graph import Shape
 from .operands import Operand
 from .results import told_of_rows
-from .unbounded import (UNBOUNDED, UnboundedSource, check_part, next_chunks, of_one_row,
-                        standing_for, unbounded)
+from .unbounded import (UNBOUNDED, Reader, UnboundedSource, generators, next_chunks,
+                        part_of_rows, standing_for)
 from .._jobs.evaluate import submit
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .._jobs.future import Future
 
 __all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
+
+Options = tuple[str | None, int, str | None, bool]  # engine, priority, label, tf32
 
 _BLOCK_BYTES = 1 << 20
 _CHUNK_BYTES = 4 << 20  # of a job, where rows of a generator are read several times
@@ -68,8 +70,9 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
     Returns
     -------
     Lazy
-        It is read once and in order. Jobs that would do otherwise, as x - x.mean() and matrix
-        products, raise BadArgument.
+        It is read once and in order. Jobs that would do otherwise, as x - x.mean() and x.T @ x,
+        raise BadArgument. What reads each row several times, as x - x.mean(axis=1, keepdims=True),
+        is computed in chunks of rows.
 
     Raises
     ------
@@ -134,9 +137,11 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
         From the iterator: why the job failed.
     """
     made = lazy(x)
-    sources = unbounded(made._node)
-    planned = told_of_rows([made]) if sources else told(request([made], [None]), Request.plan)
-    dtype, shape = planned[0][:2] if planned else _of_rows(made, sources)
+    sources = generators(made._node)
+    planned: Any = told_of_rows([made]) if sources \
+        else told(request([made], [None]), Request.plan)
+    is_refused = isinstance(planned, errors.BadArgument)
+    dtype, shape = facts_of_rows(made, planned) if is_refused else planned[0][:2]
     if not shape:
         raise errors.BadShape("a stream has a first axis, and this is one number: compute() "
                               "gives it", argument="x", expected="one axis or more",
@@ -146,23 +151,54 @@ def stream(x: Operand, rows: int | None = None, *, engine: str | None = None, pr
     if count < 1:
         raise errors.BadArgument(f"blocks of {count} rows", argument="rows", expected="1 or more",
                                  found=str(count))
-    if not planned:
-        return _blocks_of_unbounded(made, sources, dtype, shape, count, (engine, priority, label))
-    return _blocks(made, dtype, shape, count, (engine, priority, label))
+    options = engine, priority, label, False
+    return _blocks_of_rows(made, sources, dtype, shape, count, options) if is_refused \
+        else _blocks(made, dtype, shape, count, options)
 
 
-def _of_rows(made: Lazy, sources: list[UnboundedSource]) -> tuple[np.dtype[Any], Shape]:
-    """dtype and shape of what is computed in chunks."""
-    if made._node.shape[:1] != (UNBOUNDED,):
-        raise sources[0].refusal()
-    part = of_one_row(made, sources)
-    check_part(sources, part._node)
-    dtype, shape, _ = told(request([part], [None]), Request.plan)[0]
-    return dtype, (UNBOUNDED, *shape[1:])
+def facts_of_rows(made: Lazy, refused: errors.BadArgument) -> tuple[np.dtype[Any], Shape]:
+    """dtype and shape of what is computed in chunks, since a job refused it."""
+    sources = generators(made._node)
+    if not sources:
+        raise refused
+    n_rows = sources[0].shape[0]
+    try:
+        if {one.shape[0] for one in sources} | {*made._node.shape[:1]} != {n_rows} or \
+                not made._node.shape:
+            raise sources[0].refusal()
+        first = [np.empty((min(n_rows, 1), *one.shape[1:]), one.dtype) for one in sources]
+        with standing_for(sources, 0, first):
+            part = part_of_rows(made, sources, 0, len(first[0]))
+            dtype, shape, _ = told(request([part], [None]), Request.plan)[0]
+    except errors.BadArgument:
+        if n_rows == UNBOUNDED:
+            raise
+        raise refused from None
+    return dtype, (n_rows, *shape[1:])
+
+
+def computed_of_rows(made: Lazy, out: object, refused: errors.BadArgument,
+                     options: Options) -> Slab:
+    """What compute() does where rows of a generator are read several times."""
+    sources = generators(made._node)
+    dtype, shape = facts_of_rows(made, refused)
+    if shape[0] == UNBOUNDED:
+        raise errors.BadArgument("a result as long as a generator of unknown length comes by "
+                                 "gd.stream(), or into a file by gd.save()", argument="compute",
+                                 expected="gd.stream(x)", found="compute()")
+    place = np.empty(shape, dtype) if out is None else out
+    if not isinstance(place, np.ndarray) or place.shape != shape or \
+            not np.can_cast(dtype, place.dtype, "same_kind"):
+        raise refused
+    at = 0
+    for block in _blocks_of_rows(made, sources, dtype, shape, None, options):
+        place[at:at + len(block)] = block
+        at += len(block)
+    return place
 
 
 def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
-            options: tuple[str | None, int, str | None]) -> Iterator[Slab]:
+            options: Options) -> Iterator[Slab]:
     taken = _Taken(dtype, shape)
     job, _ = told(request([made], [taken], *options), Request.start)
     array = taken.array
@@ -191,24 +227,27 @@ def _blocks(made: Lazy, dtype: np.dtype[Any], shape: Shape, rows: int,
             _wait_for_end(job)  # so that generators hear of it
 
 
-def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.dtype[Any],
-                         shape: Shape, rows: int,
-                         options: tuple[str | None, int, str | None]) -> Iterator[Slab]:
-    """A job for each chunk of rows; the generators make the next chunk meanwhile."""
+def _blocks_of_rows(made: Lazy, sources: list[GeneratorSource], dtype: np.dtype[Any], shape: Shape,
+                    rows: int | None, options: Options) -> Iterator[Slab]:
+    """A job for each chunk of rows, a multiple of `rows`, of which the blocks are (None: a block is
+    a chunk); the generators make the next one meanwhile."""
     widest = max(math.prod(row) * of.itemsize for row, of in
                  [(shape[1:], dtype), *[(one.shape[1:], one.dtype) for one in sources]])
-    n_rows = rows * -(-max(1, _CHUNK_BYTES // max(widest, 1)) // rows)
-    engine, priority, label = options
-    readers = [source.reader() for source in sources]
+    step = rows or 1
+    n_rows = step * -(-max(1, _CHUNK_BYTES // max(widest, 1)) // step)
+    engine, priority, label, tf32 = options
+    readers = [Reader(source) for source in sources]
+    at = 0
 
     def begin() -> Future[Any] | None:
+        nonlocal at
         chunks = next_chunks(readers, n_rows)
         if not len(chunks[0]):
             return None
-        with standing_for(sources, chunks):
-            part = made[:len(chunks[0])]
-        check_part(sources, part._node)
-        return submit(part, engine=engine, priority=priority, label=label)
+        with standing_for(sources, at, chunks):
+            part = part_of_rows(made, sources, at, len(chunks[0]))
+            at += len(chunks[0])
+            return submit(part, engine=engine, priority=priority, label=label, tf32=tf32)
 
     running = None
     try:
@@ -222,8 +261,8 @@ def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.d
                 failure = raised  # told after the rows before it
             result = running.result()
             running = following
-            for first in range(0, len(result), rows):
-                yield result[first:first + rows]
+            for first in range(0, len(result), rows or n_rows):
+                yield result[first:first + (rows or n_rows)]
             if failure is not None:
                 raise failure
     finally:
@@ -233,12 +272,13 @@ def _blocks_of_unbounded(made: Lazy, sources: list[UnboundedSource], dtype: np.d
             reader.close()
 
 
-def save_unbounded(path: str, made: Lazy, how: _core.Storage | None, engine: str | None,
-                   priority: int, label: str | None) -> Lazy:
-    """What save() does with a lazy of unknown length whose rows are read several times."""
+def save_of_rows(path: str, made: Lazy, refused: errors.BadArgument, how: _core.Storage | None,
+                 engine: str | None, priority: int, label: str | None) -> Lazy:
+    """What save() does where rows of a generator are read several times."""
     from .array import open
-    blocks = stream(made, engine=engine, priority=priority, label=label)
-    dtype, shape = _of_rows(made, unbounded(made._node))
+    sources = generators(made._node)
+    dtype, shape = facts_of_rows(made, refused)
+    blocks = _blocks_of_rows(made, sources, dtype, shape, None, (engine, priority, label, False))
     with StreamWriter(path, dtype, shape, how) as writer:
         for block in blocks:
             writer.write(block)

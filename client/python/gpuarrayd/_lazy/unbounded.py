@@ -1,9 +1,10 @@
-"""Arrays whose length along the first axis nobody knows before their end: shape=(None, ...).
+"""Generators whose rows are read several times, and those whose length along the first axis nobody
+knows before their end: shape=(None, ...).
 
-In a job such an array is a stream that ends when its generator does. What reads each row several
+In a job the latter are a stream that ends when the generator does. What reads each row several
 times, as x - x.mean(axis=1, keepdims=True), goes in chunks, with a job for each:
 
-    generator --> chunk of rows --> x[:n] with the chunk in its place --> job --> block
+    generator --> chunk of rows --> x[i:i + n] with the chunk in its place --> job --> block
                   next chunk meanwhile ...
 
 The rows of what is computed then depend on the same rows of the generator alone. A part of a lazy
@@ -11,7 +12,7 @@ is pushed down to its sources (indexing.py); that is how an expression over a ch
 whole one, and how everything that needs other rows is found: what reads the whole array asks it for
 an argument, and is refused.
 
-In a graph such an array has a first axis of a length that no array has.
+In a graph one of unknown length has a first axis of a length that no array has.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ import numpy as np
 from .. import errors
 from .generated import GeneratorSource, Made, Slab, checked_slab
 from .graph import Node, Shape, ordered
-from .leaves import ArraySource
-from .selection import Items
 from .views import ViewSource
 
 if TYPE_CHECKING:
@@ -37,9 +36,10 @@ if TYPE_CHECKING:
 UNBOUNDED = (1 << 40) - 87  # a prime: nothing else has it by chance
 
 
-def shown(shape: Shape) -> str:
+def of_program(shape: Shape) -> Shape:
     """As a program wrote it: None for a length that nobody knows."""
-    return str(tuple([None if size == UNBOUNDED else size for size in shape]))
+    found = [None if size in (UNBOUNDED, -1) else size for size in shape]
+    return tuple(found)  # type: ignore[arg-type]
 
 
 _standing = threading.Lock()  # whoever puts chunks in the place of arrays
@@ -48,22 +48,15 @@ _standing = threading.Lock()  # whoever puts chunks in the place of arrays
 class UnboundedSource(GeneratorSource):
     """What a generator makes until it ends."""
 
-    __slots__ = ("chunk",)
+    __slots__ = ()
 
     def __init__(self, made: Made, dtype: np.dtype[Any], rest: Shape) -> None:
         super().__init__(made, dtype, (UNBOUNDED, *rest))
-        self.chunk: Slab | None = None  # in whose place it stands
-
-    def selected(self, items: Items) -> ArraySource:  # type: ignore[override]
-        if self.chunk is None or items[0] != (0, 1, len(self.chunk)):
-            super().selected(items)
-        return ArraySource(self.chunk).selected(items)  # type: ignore[return-value]
 
     def __gad_source__(self, session: _core.Session) -> _core.Array:
         return session.stream(self._dtype.str, (-1, *self.shape[1:]), False, self._begin)
 
     def refusal(self) -> errors.BadArgument:
-        """Of what needs the whole array."""
         return errors.BadArgument(
             f"the length of {self.text()} is known at its end only, when its rows have gone by: "
             "this needs other rows than the one in hand, or all of them again",
@@ -71,9 +64,6 @@ class UnboundedSource(GeneratorSource):
 
     def __gad_like__(self, session: _core.Session) -> _core.Array:
         return session.stream(self._dtype.str, (-1, *self.shape[1:]), False, None)
-
-    def reader(self) -> Reader:
-        return Reader(self)
 
 
 class Reader:
@@ -83,6 +73,7 @@ class Reader:
         self._slabs = source._slabs()
         self._dtype, self._shape = source._dtype, source.shape
         self._rest: Slab | None = None
+        self._n_rows, self._name = 0, source.text()  # that have come
 
     def next(self, rows: int) -> Slab:
         """So many, or fewer at the end."""
@@ -100,12 +91,21 @@ class Reader:
 
     def _slab(self) -> Slab | None:
         try:
-            return checked_slab(next(self._slabs), self._dtype, self._shape, "slabs")
+            slab = checked_slab(next(self._slabs), self._dtype, self._shape, "slabs")
         except StopIteration:
+            self._check_length(self._n_rows < self._shape[0], f"{self._n_rows} rows")
             return None
         except Exception as raised:
             raise errors.ProviderFailed(
                 f"the generator raised {type(raised).__name__}: {raised}") from raised
+        self._n_rows += len(slab)
+        self._check_length(self._n_rows > self._shape[0], "more rows")
+        return slab
+
+    def _check_length(self, is_wrong: bool, found: str) -> None:
+        if is_wrong and self._shape[0] != UNBOUNDED:
+            raise errors.ShortRead(f"{self._name} gives another number of rows than was said",
+                                   expected=f"{self._shape[0]} rows", found=found)
 
     def close(self) -> None:
         close = getattr(self._slabs, "close", None)
@@ -113,18 +113,23 @@ class Reader:
             close()
 
 
-def unbounded(node: Node) -> list[UnboundedSource]:
+def generators(node: Node) -> list[GeneratorSource]:
     """Those that it is made of."""
     bases = [one.base if isinstance(one, ViewSource) else one for one in ordered(node)]
-    return [one for one in bases if isinstance(one, UnboundedSource)]
+    return [one for one in bases if isinstance(one, GeneratorSource)]
+
+
+def unbounded(node: Node) -> list[UnboundedSource]:
+    """Of these, those of unknown length."""
+    return [one for one in generators(node) if isinstance(one, UnboundedSource)]
 
 
 @contextmanager
-def standing_for(sources: list[UnboundedSource], chunks: list[Slab]) -> Iterator[None]:
-    """Inside, the first rows of the arrays are these."""
+def standing_for(sources: list[GeneratorSource], at: int, chunks: list[Slab]) -> Iterator[None]:
+    """Inside, the rows of the generators from `at` on are these."""
     with _standing, ExitStack() as stack:
         for source, chunk in zip(sources, chunks, strict=True):
-            source.chunk = chunk
+            source.chunk, source.at = chunk, at
             stack.callback(setattr, source, "chunk", None)
         yield
 
@@ -136,18 +141,17 @@ def check_lengths(shape: Shape, nodes: list[Node]) -> None:
             raise sources[0].refusal()
 
 
-def check_part(sources: list[UnboundedSource], node: Node) -> None:
-    """Of an expression over chunks: nothing in it is of the whole arrays any more."""
-    for one in ordered(node):
+def part_of_rows(made: Lazy, sources: list[GeneratorSource], at: int, n: int) -> Lazy:
+    """What is computed of these rows, which stand in their places until the job is sent.
+    BadArgument: it needs others."""
+    if n == sources[0].shape[0]:
+        return made._of(made._node)
+    part = made[at:at + n]
+    for one in ordered(part._node):
         base = one.base if isinstance(one, ViewSource) else one
-        if UNBOUNDED in base.shape:
+        if UNBOUNDED in base.shape or isinstance(base, GeneratorSource):
             raise sources[0].refusal()
-
-
-def of_one_row(made: Lazy, sources: list[UnboundedSource]) -> Lazy:
-    """What is computed of a single row."""
-    with standing_for(sources, [np.empty((1, *one.shape[1:]), one.dtype) for one in sources]):
-        return made[:1]
+    return part
 
 
 def next_chunks(readers: list[Reader], rows: int) -> list[Slab]:
