@@ -461,6 +461,8 @@ def test_tensors_of_pytorch(gd, data):
     made["x"] += 1
     assert made["y"].dtype == torch.int64 and batch["x"][3, 2, 1] == X[3, 2, 1] + 1
     assert made["x"].data_ptr() == batch["x"].ctypes.data
+    there = batch.to_torch(device="meta")  # a device without memory, which every PyTorch has
+    assert there["x"].device.type == "meta" and there["x"].shape == made["x"].shape and there["y"].dtype == torch.int64
 
 
 def test_arrays_of_jax(gd, data, monkeypatch):

@@ -47,10 +47,18 @@ class Batch(Mapping[str, Array]):
         parts = ", ".join(f"{name}: {one.dtype} {one.shape}" for name, one in self._arrays.items())
         return f"<Batch {self.index}: {parts}>"
 
-    def to_torch(self) -> dict[str, Any]:
-        """The parts as tensors of PyTorch over the same memory, without a copy."""
+    def to_torch(self, device: Any = None) -> dict[str, Any]:
+        """The parts as tensors of PyTorch: over the same memory, without a copy.
+
+        Parameters
+        ----------
+        device : torch.device or str, optional
+            Where the tensors are to be: "cuda", "cuda:1". PyTorch copies them there, and is done
+            when this returns, so that the batch may go. None: where the batch is.
+        """
         torch = importlib.import_module("torch")
-        return {name: torch.from_dlpack(one) for name, one in self._arrays.items()}
+        made = {name: torch.from_dlpack(one) for name, one in self._arrays.items()}
+        return made if device is None else {name: one.to(device) for name, one in made.items()}
 
     def to_jax(self) -> dict[str, Any]:
         """The parts as arrays of JAX, on the CPU over the same memory without a copy. JAX takes it
