@@ -291,6 +291,11 @@ const char *file_output_path(const struct file_output *output)
     return output->open_path;
 }
 
+const char *file_output_target(const struct file_output *output)
+{
+    return output->path;
+}
+
 bool file_output_is_for(const struct file_output *output, const struct file_output *other)
 {
     return output->dir_dev == other->dir_dev && output->dir_ino == other->dir_ino &&

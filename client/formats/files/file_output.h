@@ -25,6 +25,8 @@ struct file_output *file_output_free(struct file_output *output);
 int file_output_fd(const struct file_output *output);
 /* A path of this process to it, before and after the commit. */
 const char *file_output_path(const struct file_output *output);
+/* The path that it was made for. */
+const char *file_output_target(const struct file_output *output);
 /* Whether both have the same target. */
 bool file_output_is_for(const struct file_output *output, const struct file_output *other);
 

@@ -3,7 +3,8 @@
  *     create   the dataset under a hidden root link, contiguous, space allocated and never filled;
  *              the file closed, its space reserved; the offset of the elements is known
  *     write    by the daemon (or the file provider), with HDF5 out of the way
- *     commit   the file opened again and the link moved to its name
+ *     commit   the file opened again and the link moved to its name; where another job has made a
+ *              file of a new one's name meanwhile, the dataset is copied into that before
  *     discard  the hidden link deleted; a new file is simply never named
  *
  * Deleting gives the place of the elements to whatever is made next in the file, so it waits until
@@ -47,7 +48,7 @@
 #define RETRY_MS        50
 
 struct hdf5_output {
-    struct hdf5_target *target;
+    struct hdf5_target *target, *was_target; /* NULL: the only one */
     char *dataset;
     char hidden[HDF5_HIDDEN_SIZE], tag[HIDDEN_TAG_SIZE]; /* its name until then, and its sign */
     bool replace;
@@ -184,6 +185,52 @@ static int commit_once(struct hdf5_output *output, const struct gad_array *array
     return r;
 }
 
+/* Chunks as they are stored; under a hidden name there, too, with its sign. */
+static int copy_once(struct hdf5_output *output, const struct hdf5_target *from_target,
+                     const char *from_hidden, const struct gad_array *array,
+                     struct gad_error *error)
+{
+    char reason[160];
+    const char *shown = array->info.path;
+    HDF5_SCOPE(scope);
+    _cleanup_hid_ hid_t from = H5I_INVALID_HID, to = H5I_INVALID_HID;
+    const struct stat *st = hdf5_target_stat(output->target);
+    int r = hdf5_file_open(hdf5_target_path(from_target), hdf5_target_stat(from_target), true,
+                           shown, shown, &from, error);
+    if (r == 0)
+        r = hdf5_file_open(hdf5_target_path(output->target), st, true, shown, shown, &to, error);
+    if (r == 0)
+        r = hdf5_tree_check(to, st, output->dataset, output->replace, shown, error);
+    if (r)
+        return r;
+    hdf5_tree_sweep(to);
+    hdf5_tree_free_name(to, output->hidden);
+    if (H5Ocopy(from, from_hidden, to, output->hidden, H5P_DEFAULT, H5P_DEFAULT) >= 0)
+        return close_file(&to, shown, error);
+    hdf5_reason(reason, sizeof(reason));
+    return error_set(error, GAD_IO_ERROR, shown, "HDF5 cannot copy '%.120s' into it: %.160s",
+                     output->dataset, reason);
+}
+
+static int move_to_other(struct hdf5_output *output, const struct gad_array *array,
+                         struct gad_error *error)
+{
+    char hidden[HDF5_HIDDEN_SIZE];
+    struct hdf5_target *other, *from = output->target;
+    int r = hdf5_target_other(from, array->info.path, &other, error);
+    if (r || !other)
+        return r;
+    output->was_target = from; /* of the writer */
+    memcpy(hidden, output->hidden, sizeof(hidden));
+    output->target = other; /* where what is there is discarded, too */
+    r = copy_once(output, from, hidden, array, error);
+    for (int ms = 0; r == GAD_BUSY && ms < COMMIT_WAIT_MS; ms += RETRY_MS) {
+        clock_sleep_ms(RETRY_MS);
+        r = copy_once(output, from, hidden, array, error);
+    }
+    return r;
+}
+
 static int delete_once(struct hdf5_output *output, struct gad_error *error)
 {
     HDF5_SCOPE(scope);
@@ -225,7 +272,10 @@ static int commit(struct gad_array *array, struct gad_error *error)
     }
     if (output->is_unreserved && fsync(array->fd) < 0)
         return error_from_errno(error, errno, array->info.path, "writing");
-    int r = commit_once(output, array, error);
+    int r = move_to_other(output, array, error);
+    if (r)
+        return r;
+    r = commit_once(output, array, error);
     for (int ms = 0; r == GAD_BUSY && ms < COMMIT_WAIT_MS; ms += RETRY_MS) {
         clock_sleep_ms(RETRY_MS);
         r = commit_once(output, array, error);
@@ -260,6 +310,7 @@ static void format_free(struct gad_array *array)
     chunk_sink_free(output->sink);
     hdf5_chunk_writer_free(output->writer);
     hdf5_target_unref(output->target);
+    hdf5_target_unref(output->was_target);
     free(output->dataset);
     free(output);
 }

@@ -3,7 +3,8 @@
  * An existing file is used where it is. A new one is made without a name, which HDF5 opens by the
  * descriptor that we have of it, and every further output of this process for the same path joins
  * it, so that two datasets of one job end in one file; the first commit names the file, the others
- * are then links to be moved inside it.
+ * are then links to be moved inside it. Where another program or job has made the file meanwhile,
+ * what is in ours is copied into that.
  *
  * The list of new files that have no name yet is the only global state, with a lock of its own.
  *
@@ -210,6 +211,23 @@ static int sync_file(const char *path, const char *name, struct gad_error *error
 {
     _cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 || fsync(fd) < 0 ? file_path_error(error, errno, path, name) : 0;
+}
+
+int hdf5_target_other(struct hdf5_target *target, const char *name, struct hdf5_target **ret_other,
+                      struct gad_error *error)
+{
+    _cleanup_fd_ int fd = -1;
+    *ret_other = NULL;
+    pthread_mutex_lock(&targets_lock);
+    bool is_new = !target->has_name;
+    pthread_mutex_unlock(&targets_lock);
+    if (!is_new || file_output_open_current(target->output, &fd) < 0)
+        return 0;
+    close_fd(&fd);
+    int r = get_existing(file_output_target(target->output), name, ret_other, &fd, error);
+    if (r == 0)
+        (*ret_other)->is_synced = target->is_synced;
+    return r;
 }
 
 int hdf5_target_commit(struct hdf5_target *target, const char *name, struct gad_error *error)

@@ -24,6 +24,10 @@ const struct stat *hdf5_target_stat(const struct hdf5_target *target);
 bool hdf5_target_is_temporary(const struct hdf5_target *target);
 /* The file is on the disk when a commit returns. */
 void hdf5_target_sync(struct hdf5_target *target);
+/* Where another file has the name of a new one by now: the target that it is, which is synced as
+ * this one; else NULL. */
+int hdf5_target_other(struct hdf5_target *target, const char *name, struct hdf5_target **ret_other,
+                      struct gad_error *error) GAD_MUST_CHECK;
 /* Gives a new file its name, once; nothing for others. exists when the name is taken by now. */
 int hdf5_target_commit(struct hdf5_target *target, const char *name,
                        struct gad_error *error) GAD_MUST_CHECK;

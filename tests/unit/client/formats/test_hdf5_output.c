@@ -197,7 +197,14 @@ Test(hdf5_output, an_existing_dataset_is_replaced_only_when_asked)
 
 Test(hdf5_output, what_appeared_meanwhile_stays)
 {
-    struct gad_array *array = make("r.h5:d", true, 1);
+    struct gad_array *array = make("r.h5:a", false, 1);
+    file_put("r.h5", "of another kind", 15);
+    cr_assert(eq(int, commit(array), GAD_BAD_FORMAT));
+    gad_array_release(array);
+    struct stat st;
+    cr_assert(stat("r.h5", &st) == 0 && st.st_size == 15);
+    unlink("r.h5");
+    array = make("r.h5:a", false, 1);
     put_existing("r.h5", 0);
     cr_assert(eq(int, commit(array), GAD_EXISTS));
     gad_array_release(array);
@@ -212,6 +219,43 @@ Test(hdf5_output, what_appeared_meanwhile_stays)
     gad_array_release(array);
     expect("r.h5:d", 0);
     cr_assert(eq(int, count_links("r.h5"), 4));
+}
+
+/* As two jobs that begin before either of them has ended. */
+Test(hdf5_output, joins_a_new_file_that_another_has_made_meanwhile)
+{
+    const int64_t chunks[2] = {7, 40};
+    const struct gad_storage storage = {
+        .n_chunk_axes = 2, .chunk_shape = chunks, .compress = "lz4", .shuffle = true};
+    struct gad_array *packed = NULL;
+    double values[1200];
+    int n = descriptor_count();
+    struct gad_array *plain = make("r.h5:/g/b", true, 1);
+    int r = format_create(NULL, "r.h5:p", true, DTYPE_FLOAT64, 2, shape, false, &storage, &packed,
+                          &last_error);
+    cr_assert(r == 0, "%s", last_error.message);
+    for (int i = 0; i < 1200; i++)
+        values[i] = 5 + i;
+    const int64_t origin[2] = {0, 0};
+    cr_assert(eq(int, packed->provider->drain(packed->provider_state, origin, shape, values), 0));
+    pid_t child = fork();
+    if (child == 0) {
+        make_and_commit("s.h5:c", true, 3);
+        _exit(rename("s.h5", "r.h5"));
+    }
+    int status;
+    cr_assert(waitpid(child, &status, 0) == child && status == 0);
+    cr_assert(commit(plain) == 0, "%s", last_error.message);
+    cr_assert(commit(packed) == 0, "%s", last_error.message);
+    gad_array_release(plain);
+    gad_array_release(packed);
+    expect("r.h5:c", 3);
+    expect("r.h5:g/b", 1);
+    expect("r.h5:p", 5);
+    expect_read("r.h5", "g/b", 1);
+    cr_assert(eq(int, count_links("r.h5"), 3));
+    cr_assert(eq(int, folder_count(), 1));
+    cr_assert(eq(int, descriptor_count(), n));
 }
 
 Test(hdf5_output, may_go_into_the_file_that_is_read)
