@@ -58,6 +58,7 @@ struct engine_box {
      */
     bool is_continued;
     const struct engine_pace *pace; /* NULL: nobody asks for anything in between */
+    void *states; /* of a pass with repeats: memory for these (cpu_states_bytes()) */
 };
 
 /* Of every operand's box in a slot. */

@@ -30,25 +30,48 @@ int64_t neighbours_place(enum near_mode mode, int64_t at, int64_t length)
     }
 }
 
+/* One after the other, from 0 on: the pass, and those of its repeats. NULL: there are no more. */
+static const struct pass *pass_at(const struct program *program, const struct pass *pass,
+                                  unsigned at)
+{
+    uint32_t repeats = pass->repeats;
+    if (at == 0)
+        return pass;
+    for (at--; repeats != 0 && at >= 2; at -= 2)
+        repeats &= repeats - 1;
+    if (repeats == 0)
+        return NULL;
+    const struct program_repeat *r = &program->repeats[__builtin_ctz(repeats)];
+    return &program->inner[at == 0 ? r->begin : r->step];
+}
+
 /* Offsets along an axis, of all nears of an input. */
 struct span {
     int64_t low, high; /* the least, the largest; low is above high: there are none */
     unsigned modes;
 };
 
-static struct span span_of(const struct program *program, const struct pass *pass, unsigned input,
-                           int axis)
+static void add_span(const struct program *program, const struct pass *pass, unsigned input,
+                     int axis, struct span *s)
 {
-    struct span s = {.low = INT64_MAX, .high = INT64_MIN};
     for (unsigned i = 0; i < pass->n_nears; i++) {
         const struct program_near *near = &program->nears[pass->first_near + i];
         int64_t offset = near->offsets[axis];
         if (near->input != input)
             continue;
-        s.low = offset < s.low ? offset : s.low;
-        s.high = offset > s.high ? offset : s.high;
-        s.modes |= offset != 0 ? 1u << near->modes[axis] : 0;
+        s->low = offset < s->low ? offset : s->low;
+        s->high = offset > s->high ? offset : s->high;
+        s->modes |= offset != 0 ? 1u << near->modes[axis] : 0;
     }
+}
+
+static struct span span_of(const struct program *program, const struct pass *pass, unsigned input,
+                           int axis)
+{
+    const struct pass *of;
+    struct span s = {.low = INT64_MAX, .high = INT64_MIN};
+    for (unsigned at = 0; (of = pass_at(program, pass, at)) != NULL; at++)
+        add_span(program, of, input, axis, &s);
     if (s.low <= s.high && program->inputs[input].has_own) {
         s.low = s.low > 0 ? 0 : s.low;
         s.high = s.high < 0 ? 0 : s.high;
@@ -58,9 +81,11 @@ static struct span span_of(const struct program *program, const struct pass *pas
 
 bool neighbours_are(const struct program *program, const struct pass *pass, unsigned input)
 {
-    for (unsigned i = 0; i < pass->n_nears; i++)
-        if (program->nears[pass->first_near + i].input == input)
-            return true;
+    const struct pass *of;
+    for (unsigned at = 0; (of = pass_at(program, pass, at)) != NULL; at++)
+        for (unsigned i = 0; i < of->n_nears; i++)
+            if (program->nears[of->first_near + i].input == input)
+                return true;
     return false;
 }
 
@@ -111,18 +136,83 @@ static void wrapped(const struct span *s, int64_t length, int64_t *start, int64_
     *start = *start < 0 ? *start + length : *start >= length ? *start - length : *start;
 }
 
+/* More elements along an axis: as far as it goes, or beyond its end. */
+static void widen(int64_t before, int64_t behind, bool is_wrap, int64_t length, int64_t *start,
+                  int64_t *count)
+{
+    if (is_wrap) {
+        const struct span s = {.low = -before, .high = behind};
+        if (before < length && behind < length) {
+            wrapped(&s, length, start, count);
+            return;
+        }
+        *start = 0;
+        *count = length;
+        return;
+    }
+    int64_t end = *count < length - *start ? *start + *count : length;
+    end = behind < length - end ? end + behind : length;
+    *start = before < *start ? *start - before : 0;
+    *count = end - *start;
+}
+
+static int64_t steps_reach(uint32_t n_steps, int64_t of_one, int64_t last)
+{
+    return add_saturating_i64(mul_saturating_i64(n_steps, of_one), last);
+}
+
+void neighbours_repeat_box(const struct program_repeat *repeat, uint32_t n_left, int ndim,
+                           const int64_t *start, const int64_t *count, int64_t *ret_start,
+                           int64_t *ret_count)
+{
+    for (int i = 0; i < repeat->ndim; i++) {
+        int axis = ndim - repeat->ndim + i;
+        int64_t length = repeat->shape[i];
+        ret_start[i] = length == 1 || !start ? 0 : start[axis];
+        ret_count[i] = length == 1 ? 1 : count[axis];
+        int64_t before = steps_reach(n_left, repeat->before[i], repeat->last_before[i]);
+        int64_t behind = steps_reach(n_left, repeat->behind[i], repeat->last_behind[i]);
+        if (before > 0 || behind > 0)
+            widen(before, behind, repeat->wrapped_axes >> i & 1, length, &ret_start[i],
+                  &ret_count[i]);
+    }
+}
+
+uint32_t neighbours_repeats_reach(const struct program *program, const struct pass *pass,
+                                  uint32_t most_steps, int64_t *ret_before, int64_t *ret_behind)
+{
+    uint32_t wrapped_axes = 0;
+    for (int i = 0; i < pass->ndim; i++)
+        ret_before[i] = ret_behind[i] = 0;
+    for (uint32_t left = pass->repeats; left; left &= left - 1) {
+        const struct program_repeat *r = &program->repeats[__builtin_ctz(left)];
+        for (int i = 0; i < r->ndim; i++) {
+            int axis = pass->ndim - r->ndim + i;
+            uint32_t n = r->n_steps < most_steps ? r->n_steps : most_steps;
+            int64_t before = steps_reach(n, r->before[i], r->last_before[i]);
+            int64_t behind = steps_reach(n, r->behind[i], r->last_behind[i]);
+            ret_before[axis] = before > ret_before[axis] ? before : ret_before[axis];
+            ret_behind[axis] = behind > ret_behind[axis] ? behind : ret_behind[axis];
+            wrapped_axes |= (r->wrapped_axes >> i & 1) << axis;
+        }
+    }
+    return wrapped_axes;
+}
+
 /* Of the nears that have an offset along the axis, and of what lies at its own places. */
 static void cover(const struct program *program, const struct pass *pass, unsigned input, int axis,
                   int64_t *start, int64_t *count)
 {
     int64_t length = program->inputs[input].shape[axis], low = INT64_MAX, high = -1;
-    for (unsigned i = 0; i < pass->n_nears; i++) {
-        const struct program_near *near = &program->nears[pass->first_near + i];
-        if (near->input != input)
-            continue;
-        int64_t at = *start + near->offsets[axis];
-        add_places((enum near_mode)near->modes[axis], at, at + *count, length, &low, &high);
-    }
+    const struct pass *of;
+    for (unsigned at = 0; (of = pass_at(program, pass, at)) != NULL; at++)
+        for (unsigned i = 0; i < of->n_nears; i++) {
+            const struct program_near *near = &program->nears[of->first_near + i];
+            int64_t first = *start + near->offsets[axis];
+            if (near->input == input)
+                add_places((enum near_mode)near->modes[axis], first, first + *count, length, &low,
+                           &high);
+        }
     if (program->inputs[input].has_own)
         add_places(NEAR_EDGE, *start, *start + *count, length, &low, &high);
     if (high < 0) /* all of it is beyond */
@@ -131,22 +221,42 @@ static void cover(const struct program *program, const struct pass *pass, unsign
     *count = high - low + 1;
 }
 
+/* Along one axis: what nears need for [*start, *start + *count), which may go on beyond its end. */
+static void reach_axis(const struct program *program, const struct pass *pass, unsigned input,
+                       int axis, int64_t *start, int64_t *count)
+{
+    int64_t length = program->inputs[input].shape[axis];
+    struct span s = span_of(program, pass, input, axis);
+    if (s.low > s.high || (s.low == 0 && s.high == 0))
+        return;
+    if (s.modes >> NEAR_WRAP & 1) {
+        wrapped(&s, length, start, count);
+    } else if (*start + *count > length) { /* they have both ends of it */
+        *start = 0;
+        *count = length;
+    } else {
+        cover(program, pass, input, axis, start, count);
+    }
+}
+
 void neighbours_box(const struct program *program, const struct pass *pass, unsigned input,
                     const int64_t *start, const int64_t *count, int64_t *ret_start,
                     int64_t *ret_count)
 {
     const struct program_input *of = &program->inputs[input];
+    int64_t before[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM];
+    uint32_t wrapped_axes = 0;
+    if (pass->repeats)
+        wrapped_axes = neighbours_repeats_reach(program, pass, UINT32_MAX, before, behind);
     for (int i = 0; i < of->ndim; i++) {
         int axis = pass->ndim - of->ndim + i;
-        ret_start[i] = of->shape[i] == 1 ? 0 : start[axis];
-        ret_count[i] = of->shape[i] == 1 ? 1 : count[axis];
-        struct span s = span_of(program, pass, input, i);
-        if (s.low > s.high || (s.low == 0 && s.high == 0))
-            continue;
-        if (s.modes >> NEAR_WRAP & 1)
-            wrapped(&s, of->shape[i], &ret_start[i], &ret_count[i]);
-        else
-            cover(program, pass, input, i, &ret_start[i], &ret_count[i]);
+        bool is_one = of->shape[i] == 1;
+        ret_start[i] = is_one ? 0 : start[axis];
+        ret_count[i] = is_one ? 1 : count[axis];
+        if (pass->repeats && !is_one && (before[axis] > 0 || behind[axis] > 0))
+            widen(before[axis], behind[axis], wrapped_axes >> axis & 1, of->shape[i], &ret_start[i],
+                  &ret_count[i]);
+        reach_axis(program, pass, input, i, &ret_start[i], &ret_count[i]);
     }
 }
 

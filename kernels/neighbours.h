@@ -22,11 +22,23 @@ bool neighbours_reach(const struct program *program, const struct pass *pass, un
 unsigned neighbours_modes(const struct program *program, const struct pass *pass, unsigned input,
                           int axis);
 
-/* The input's box for a box of the pass, in its own axes, and never empty. With NEAR_WRAP it may go
+/* The input's box for a box of the pass, in its own axes, and never empty: with what the pass's
+ * repeats read of it. With NEAR_WRAP it may go
  * on beyond the end of an axis: with the elements from its beginning. */
 void neighbours_box(const struct program *program, const struct pass *pass, unsigned input,
                     const int64_t *start, const int64_t *count, int64_t *ret_start,
                     int64_t *ret_count);
+
+/* What repeats make for a box of the pass; axes along which one is wrapped may go on as above. Of
+ * the states of one, in their axes, with so many steps still to be taken. */
+void neighbours_repeat_box(const struct program_repeat *repeat, uint32_t n_left, int ndim,
+                           const int64_t *start, const int64_t *count, int64_t *ret_start,
+                           int64_t *ret_count);
+/* Elements more than a box of the pass, along its axes: what its repeats read of arguments, if they
+ * take at most so many steps (UINT32_MAX: all of them). Returns the axes, bits, that are wrapped.
+ */
+uint32_t neighbours_repeats_reach(const struct program *program, const struct pass *pass,
+                                  uint32_t most_steps, int64_t *ret_before, int64_t *ret_behind);
 
 /* How far in memory an element of the near is from the one at whose place it is, along an axis of
  * the pass which is the near's `own`, in steps. */

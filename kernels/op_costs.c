@@ -55,13 +55,24 @@ uint64_t op_pass_other_worst_ns(const struct program *program, const struct pass
     return MOVE_NS * n_moved + reductions_worst_ns(program, pass);
 }
 
-uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass)
+static uint64_t own_worst_ns(const struct program *program, const struct pass *pass)
 {
     uint64_t ns = op_pass_other_worst_ns(program, pass);
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
         ns += op_worst_ns((enum op)insn->op, (enum dtype)insn->compute) *
               program_n_times(program, pass->first_insn + i);
+    }
+    return ns;
+}
+
+uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass)
+{
+    uint64_t ns = own_worst_ns(program, pass);
+    for (uint32_t left = pass->repeats; left; left &= left - 1) {
+        const struct program_repeat *r = &program->repeats[__builtin_ctz(left)];
+        ns += own_worst_ns(program, &program->inner[r->begin]) +
+              r->n_steps * own_worst_ns(program, &program->inner[r->step]);
     }
     return ns;
 }

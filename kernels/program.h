@@ -37,9 +37,13 @@
 #define PROGRAM_MAX_SLABS      2
 #define SLAB_MAX_VALUES        60
 #define SLAB_MAX_STEPS         60
-/* Those of products and slabs, too. */
+#define PROGRAM_MAX_REPEATS    8
+#define PROGRAM_MAX_STATES     16 /* of all repeats */
+#define REPEAT_MAX_STEPS       65535
+/* Those of products, slabs and repeats, too; a state is stored by two passes. */
 #define PROGRAM_MAX_OUTPUTS                                                                        \
-    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_SLABS * SLAB_MAX_VALUES)
+    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_SLABS * SLAB_MAX_VALUES +              \
+     2 * PROGRAM_MAX_STATES)
 #define PASS_MAX_REDUCTIONS  32
 #define PASS_MAX_STORES      (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
 #define PASS_MAX_RESULTS     32                        /* that it reads, tables included */
@@ -206,7 +210,10 @@ struct pass {
     uint16_t first_store, n_stores;
     uint16_t first_near, n_nears;
     uint16_t n_registers;
-    uint64_t inputs_used;  /* bit i: input i is read in this pass, as it is or near */
+    uint64_t
+        inputs_used; /* bit i: input i is read in this pass, as it is or near, or by its repeats */
+    uint64_t states_used;  /* bit i: input i, a state */
+    uint32_t repeats;      /* bit i: program->repeats[i], which are made of each of its boxes */
     uint64_t reduced_used; /* bit i: program->reductions[i] is read in this pass, by broadcasting */
     uint64_t tables_used;  /* bit i: in whole, as a table */
     uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
@@ -325,6 +332,35 @@ struct program_slab {
     uint8_t pass_kinds[PROGRAM_MAX_PASSES]; /* enum slab_pass_kind, from first_pass on */
 };
 
+/* Arrays that are made of the arguments for each box of a pass, with what lies around it, and are
+ * gone behind it: states, that take n_steps of time.
+ *
+ *     begin:   u = of arguments            over the box and n_steps times what a step reads around
+ *     step:    u = of near(u), arguments   n_steps times, each over a smaller box than before
+ *     pass:    reads u, as it is or near, over the box itself
+ *
+ * So arguments are read once and results written once for all steps, and what lies around a box is
+ * computed by each box that needs it. `begin` and `step` are passes that are in no stage. Both
+ * store to states: outputs of their own in program->outputs, of which `step` and the pass read what
+ * the last one has stored as inputs that are states (struct program_input). All states have one
+ * shape, which broadcasts to that of the pass. With n_steps 0 `begin` alone is done: so what a pass
+ * reads near may be any expression. */
+struct program_repeat {
+    uint32_t n_steps, column; /* column: in the text, from 1 */
+    uint16_t begin, step;     /* in program->inner */
+    uint16_t first_output, n_states;
+    bool is_flat; /* a step reads nothing but states and numbers, and nothing can go wrong in it: it
+                     may be done of elements that nobody needs */
+    bool warns;   /* what arithmetic meets in a step is counted */
+    int ndim;     /* of the states; axes are theirs */
+    int64_t shape[ARRAY_MAX_NDIM];
+    /* Elements before and behind each element that a step reads of states; likewise that passes
+     * read of what has come out. */
+    int64_t before[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM];
+    int64_t last_before[ARRAY_MAX_NDIM], last_behind[ARRAY_MAX_NDIM];
+    uint32_t wrapped_axes; /* bits: these are read with NEAR_WRAP, or not near */
+};
+
 enum stage_kind { STAGE_PASS, STAGE_PRODUCT, STAGE_SLAB };
 
 struct stage {
@@ -341,7 +377,8 @@ enum near_mode { NEAR_EDGE, NEAR_CONSTANT, NEAR_REFLECT, NEAR_SYMMETRIC, NEAR_WR
  * `a.T`. An argument may be several inputs: where what is read near is too far apart for one box.
  */
 struct program_input {
-    uint16_t arg;       /* index into request->args */
+    uint16_t arg; /* index into request->args; of a state into program->outputs */
+    bool is_state;
     bool is_transposed; /* the last two axes are exchanged, here and in `shape` */
     bool has_own;       /* some pass reads its elements at their own places */
     enum dtype dtype;
@@ -378,7 +415,9 @@ struct program {
     uint16_t n_slabs;              /* of the stages, too */
     uint16_t n_passes, n_insns, n_loops, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
     uint16_t n_checks, n_nears;
-    uint16_t n_all_outputs; /* those of products, too */
+    uint16_t n_all_outputs; /* those of products and states, too */
+    uint16_t n_states;      /* inputs that are states, behind the n_inputs others */
+    uint16_t n_repeats, n_inner;
     /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
      * elements, if it turns out to be one; -1: none has that trouble. */
     int16_t needs_elements;
@@ -395,7 +434,14 @@ struct program {
     struct program_check *checks;
     struct program_product *products;
     struct program_slab *slabs;
+    struct program_repeat *repeats;
+    struct pass *inner; /* passes of repeats */
 };
+
+static inline unsigned program_all_inputs(const struct program *program)
+{
+    return (unsigned)program->n_inputs + program->n_states;
+}
 
 /* Compiles all outputs of a request into one program (NumPy 2 semantics). Pure: no I/O, bounded by
  * the limits above. Where an output has `to`, its shape must be the result's and its dtype one that

@@ -55,6 +55,12 @@ static inline bool add_overflows_i64(int64_t a, int64_t b, int64_t *ret)
     return __builtin_add_overflow(a, b, ret);
 }
 
+/* Of numbers that are not below 0. INT64_MAX when the sum does not fit. */
+static inline int64_t add_saturating_i64(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
 /* Neither factor is negative. INT64_MAX when the product does not fit. */
 static inline int64_t mul_saturating_i64(int64_t a, int64_t b)
 {

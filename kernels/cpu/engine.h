@@ -48,6 +48,10 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
                    const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
                    void *scratch) GAD_MUST_CHECK;
 
+/* Of what the pass's repeats keep for a box of it; 64-byte aligned. `start` may be NULL: all 0. */
+uint64_t cpu_states_bytes(const struct program *program, const struct pass *pass,
+                          const int64_t *start, const int64_t *count);
+
 /* What was written past the cache comes before whatever the calling thread writes after this. To be
  * called before anybody is told that outputs with `bypasses_cache` are written. */
 void cpu_engine_fence(void);

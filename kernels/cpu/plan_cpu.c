@@ -191,6 +191,7 @@ const struct plan_engine plan_cpu = {
     .has_swaths = true,
     .has_qr = true,
     .has_near = true,
+    .has_repeats = true,
     .most_loop_ns = UINT64_MAX,
     .adds_alike = true,
     .walks_slabs = true,

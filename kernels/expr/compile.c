@@ -138,6 +138,8 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     c.needs_elements = -1;
     c.product_column = 0;
     c.transposed_columns = NULL;
+    c.repeats = NULL;
+    c.n_states = 0;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
     int r = compile(&c, ret_program);
     arena_deinit(&c.arena);

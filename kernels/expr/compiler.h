@@ -32,6 +32,25 @@ struct check {
     struct program_check check;
 };
 
+/* A repeat(): one for each time that it is read in the text. */
+struct repeat {
+    struct repeat *next;    /* of those whose types are known */
+    uint32_t column, first; /* first: of the AST_STEPPEDs in the AST */
+    unsigned n_states;
+    uint32_t n_steps;
+    uint16_t first_state;      /* its number among all states */
+    const struct repeat *like; /* one with the same states as far as is known; NULL: none */
+    bool has_begun, is_known;
+    uint16_t shape;
+    bool is_number[PROGRAM_MAX_STATES]; /* its dtype is not known yet, as that of a number */
+    uint8_t dtypes[PROGRAM_MAX_STATES];
+    uint16_t begin[PROGRAM_MAX_STATES]; /* nodes: at first, after a step, after all steps */
+    uint16_t step[PROGRAM_MAX_STATES];
+    uint16_t final[PROGRAM_MAX_STATES];
+    /* Of emit.c and assemble.c */
+    uint16_t number, first_output;
+};
+
 struct compiler {
     const struct job_request *request;
     struct gad_error *error;
@@ -51,6 +70,8 @@ struct compiler {
     int16_t needs_elements;       /* as in struct program */
     uint32_t product_column;      /* where the last product is in the text; 0: there is none */
     uint32_t *transposed_columns; /* of arguments, where last `.T`; NULL: nowhere */
+    struct repeat *repeats;       /* the last one whose types are known */
+    uint16_t n_states;            /* of all of them, numbers */
 };
 
 /* Fills the error; column 0: none is named. Returns status. */

@@ -66,7 +66,7 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
         }
         if (c->operands[n].reach)
             n_bytes = reaching_bytes(c, &c->operands[n], axis, extent);
-        bool is_other = c->operands[n].is_internal;
+        bool is_other = c->operands[n].is_internal && !c->operands[n].is_in_slot;
         if (n_bytes > n_most && !is_other)
             return false;
         *(is_other ? &n_other : &n_total) +=

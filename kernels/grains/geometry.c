@@ -28,6 +28,7 @@
 #define MAX_DIVISOR_SEARCH  4096
 #define GATHERED_RUN_BYTES  (32 * 1024)
 #define GATHERED_TIMES      16 /* of what lies around it, a grain should be longer */
+#define STEPS_RUN           64 /* elements, as if they were around it along the fastest axis */
 
 /* Layouts contradict: a block with runs of a useful length for each. */
 static void balance(struct cutter *c)
@@ -162,6 +163,36 @@ static void gather(struct cutter *c)
     }
 }
 
+/* What lies around a grain is computed with it, again and again: grains are such that it is little
+ * beside them along each axis. Along the fastest one it counts for more, so that runs do not become
+ * too short. */
+static void take_steps(struct cutter *c)
+{
+    struct geometry *g = c->g;
+    uint32_t ended_axes = 0;
+
+    for (;;) {
+        int best = -1;
+        double most = 0;
+        for (int i = 0; i < g->ndim; i++) {
+            int axis = g->axis_order[i];
+            double around = 1 + (double)reach_of(c, axis) + (i == g->ndim - 1 ? STEPS_RUN : 0);
+            double share = around / (double)g->grain_shape[axis];
+            if (share < most || ended_axes >> axis & 1)
+                continue;
+            most = share;
+            best = axis;
+        }
+        if (best < 0)
+            return;
+        int64_t limit = limit_of(c, best), extent = g->grain_shape[best];
+        int64_t wanted = min_i64(mul_saturating_i64(extent, 2), limit);
+        g->grain_shape[best] = cutter_largest_extent(c, best, wanted);
+        if (g->grain_shape[best] < wanted || wanted == limit)
+            ended_axes |= UINT32_C(1) << best;
+    }
+}
+
 /* Whether the axis is cut as if it had no end: then the grains of an array are those of a longer
  * one, but for where it ends. */
 static bool is_endless(const struct cutter *c, int axis)
@@ -197,7 +228,13 @@ static void choose_grain_shape(struct cutter *c)
         choose_rows(c);
         return;
     }
+    c->has_long_runs = c->rules->takes_steps && !c->rules->reduced_axes && c->rules->long_bytes > 0;
     if (!cutter_set_units(c)) {
+        cutter_limit_cells(c);
+        return;
+    }
+    if (c->rules->takes_steps) {
+        take_steps(c);
         cutter_limit_cells(c);
         return;
     }

@@ -40,6 +40,7 @@ struct geometry_operand {
     /* It is no array of the job but what the program itself makes: a result, a scan's state, a
      * panel, a value that a reduction reads. It takes room, but axes are not ordered for it. */
     bool is_internal;
+    bool is_in_slot; /* internal, and in the slot beside the others, not somewhere else */
     /* It is slow unless it is moved in runs of a useful length, as files are. To give it such runs
      * a grain may take a part of another operand's chunk. */
     bool wants_runs;
@@ -83,7 +84,8 @@ struct geometry_rules {
     int64_t most_rows;
     /* What lies around a grain is read with it (operands' reach), and once more with the next. */
     bool gathers;
-    bool is_scan; /* the one reduced axis is scanned: it is slower in grid_order than others */
+    bool takes_steps; /* what lies around it is computed, too, and much of it */
+    bool is_scan;     /* the one reduced axis is scanned: it is slower in grid_order than others */
     /* Blocks of these extents along two axes, and one element along all others, in any order;
      * grains are numbered along the second first, and are chains along it. [0] = 0: as above. */
     int swath_axes[2];

@@ -21,10 +21,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DECODED_BYTES         (INT64_C(48) << 20) /* our library keeps up to 64 MiB */
-#define CLOSE_SHARE           4 /* nodes so many times too large may fit after one step */
-#define MAX_RESULTS           (PASS_MAX_RESULTS + PASS_MAX_REDUCTIONS)
-#define MAX_GEOMETRY_OPERANDS (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS)
+#define DECODED_BYTES (INT64_C(48) << 20) /* our library keeps up to 64 MiB */
+#define CLOSE_SHARE   4                   /* nodes so many times too large may fit after one step */
+#define MAX_RESULTS   (PASS_MAX_RESULTS + PASS_MAX_REDUCTIONS)
+#define MAX_GEOMETRY_OPERANDS                                                                      \
+    (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS + REACH_MAX_STATES)
 
 _Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
 /* Of a column, for groups of reflections: the more, the fewer columns are in a group. */
@@ -40,6 +41,7 @@ struct operand_list {
     struct geometry_operand operands[MAX_GEOMETRY_OPERANDS];
     unsigned n_shapes;
     int64_t shapes[MAX_RESULTS][ARRAY_MAX_NDIM]; /* of results */
+    int64_t reach[PROGRAM_MAX_REPEATS][ARRAY_MAX_NDIM];
 };
 
 /* Whether the chunks that rows in C order go through, one after the other, are more than a client
@@ -135,6 +137,8 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
         struct planned_operand *operand = &p->operands[p->n_operands - 1];
         if (neighbours_reach(p->program, pass, i, operand->reach))
             operand->shape.reach = operand->reach;
+        if (pass->repeats)
+            planner_add_reach(p, pass, UINT32_MAX, operand);
         if (p->program->inputs[i].is_transposed)
             transpose_last(&p->operands[p->n_operands - 1]);
     }
@@ -443,6 +447,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .most_rows = most_rows_of(p->program, pass),
         .is_scan = pass->scanned_axis >= 0,
         .gathers = copies_boxes(p),
+        .takes_steps = pass->repeats != 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
@@ -466,10 +471,11 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list_results(p, pass->reduced_used & ~of_products, &list);
     list_states(p, pass, &list);
     unsigned n_copied = list.n;
+    list.n += planner_list_states(p, pass, list.reach, list.operands + list.n);
     list_results(p, of_products, &list);
     list_values(p, index, &list);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
-    planned->needs_slot |= p->limits->engine->fills_slots;
+    planned->needs_slot |= p->limits->engine->fills_slots || pass->repeats != 0;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {
         int r = planner_count_bytes(p, index, false);
@@ -527,6 +533,8 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
         return r;
     planner_collect_operands(p, pass);
     r = planner_check_near(p, pass);
+    if (r == 0 && pass->repeats)
+        r = planner_check_repeats(p, pass, pass->reduced_axes ? 0 : long_bytes_of(p));
     if (r)
         return r;
     uint64_t most = planner_most_cells(p->program, index, long_bytes_of(p));

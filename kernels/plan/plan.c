@@ -104,6 +104,8 @@ static bool is_small(const struct planner *p)
 
     if (p->program->n_products + p->program->n_slabs > 0) /* it goes turn by turn */
         return false;
+    if (p->program->n_repeats > 0) /* it needs a slot */
+        return false;
     for (unsigned i = 0; i < plan->n_passes; i++) {
         if (plan->passes[i].n_tiles > 1)
             return false;

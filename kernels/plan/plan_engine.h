@@ -46,10 +46,11 @@ struct plan_engine {
     /* All operands of all grains of a tile lie in one slot together, wherever they come from. Else
      * they pass it grain by grain, and only those that are staged. */
     bool fills_slots;
-    bool can_pause; /* a turn may be put aside in the middle of a tile */
-    bool has_link;  /* it computes in a memory of its own, behind a link */
-    bool has_qr;    /* it computes QR_Rs */
-    bool has_near;  /* it reads inputs that are near */
+    bool can_pause;   /* a turn may be put aside in the middle of a tile */
+    bool has_link;    /* it computes in a memory of its own, behind a link */
+    bool has_qr;      /* it computes QR_Rs */
+    bool has_near;    /* it reads inputs that are near */
+    bool has_repeats; /* it has passes with repeats */
     /* It computes passes with loops that take no longer for an element on one core, at their worst.
      */
     uint64_t most_loop_ns;

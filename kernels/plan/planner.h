@@ -12,7 +12,7 @@ struct planned_operand {
     struct geometry_operand shape;
     enum location_kind kind;
     int64_t strides[ARRAY_MAX_NDIM], chunk_shape[ARRAY_MAX_NDIM]; /* of one that is transposed */
-    int64_t reach[ARRAY_MAX_NDIM];                                /* of inputs that are near */
+    int64_t reach[ARRAY_MAX_NDIM]; /* of inputs that are near, or read by repeats */
 };
 
 /* What a pass moves, for the estimate: bytes. */
@@ -63,6 +63,19 @@ void planner_collect_operands(struct planner *p, const struct pass *pass);
 unsigned planner_list_results(const struct planner *p, uint64_t results,
                               int64_t (*ret_shapes)[ARRAY_MAX_NDIM],
                               struct geometry_operand *ret_operands);
+/* reach.c: what a pass's repeats keep for a grain, as operands that are in no list of others; at
+ * most REACH_MAX_STATES. */
+#define REACH_MAX_STATES (2 * PROGRAM_MAX_STATES)
+unsigned planner_list_states(const struct planner *p, const struct pass *pass,
+                             int64_t (*ret_reach)[ARRAY_MAX_NDIM],
+                             struct geometry_operand *ret_operands);
+/* reach.c: what repeats, of at most so many steps, read of an operand around a grain. */
+void planner_add_reach(const struct planner *p, const struct pass *pass, uint32_t most_steps,
+                       struct planned_operand *operand);
+/* reach.c: likewise where what repeats read around a grain is more than long_bytes (as in struct
+ * geometry_rules) have room for. */
+int planner_check_repeats(const struct planner *p, const struct pass *pass,
+                          uint64_t long_bytes) GAD_MUST_CHECK;
 /* reach.c: no-engine, bad-argument, limit-exceeded where what it reads near each element cannot be;
  * its operands are collected. */
 int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;

@@ -1,11 +1,15 @@
-/* Passes with inputs that are near: what cannot be done with them, which is told before anything is
- * cut.
+/* Passes with inputs that are near, or with repeats: what cannot be done with them, which is told
+ * before anything is cut.
  *
  * A stream's client gives its rows once. Other clients are asked for one box at a time, which has
  * all that is read of the array for a grain: with mode `wrap` it goes on beyond the end of an axis,
  * as far as the client knows such boxes, and then does so for all modes. Where offsets are so far
  * apart that what a single element needs is no longer small, files and memory are read in several
  * boxes (expr/schedule/assemble.c), but a client is asked for one.
+ *
+ * Of a repeat a grain computes what lies around it, too. It may be as much as the grain itself
+ * along each axis: where not even a grain that is as long as what its steps read fits a slot, there
+ * are too many steps.
  *
  * Called by passes.c.
  */
@@ -51,6 +55,14 @@ static bool have_wrap(const struct program *program, const struct pass *pass, un
     return have;
 }
 
+/* Whether repeats are wrapped along an axis of the argument. */
+static bool repeats_wrap(const struct planner *p, const struct pass *pass, int ndim)
+{
+    int64_t before[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM];
+    uint32_t axes = neighbours_repeats_reach(p->program, pass, UINT32_MAX, before, behind);
+    return ndim > 0 && axes >> (pass->ndim - ndim) != 0;
+}
+
 static int check_input(const struct planner *p, const struct pass *pass, unsigned index)
 {
     const struct request_arg *arg = &p->request->args[p->program->inputs[index].arg];
@@ -63,7 +75,10 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
     }
     if (planner_is_stream(&arg->array))
         return refuse(p, arg->name, "it is a stream, which is read once, row by row");
-    if (arg->array.at.kind != LOCATION_PROVIDER || !have_wrap(p->program, pass, index, &is_mixed))
+    if (arg->array.at.kind != LOCATION_PROVIDER)
+        return 0;
+    bool has_wrap = have_wrap(p->program, pass, index, &is_mixed);
+    if (!has_wrap && !repeats_wrap(p, pass, arg->array.ndim))
         return 0;
     if (!arg->array.at.provider.wraps)
         return refuse(p, arg->name,
@@ -97,11 +112,14 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
         const struct program_input *input = &p->program->inputs[i];
         if (!(pass->inputs_used >> i & 1))
             continue;
-        int r = neighbours_are(p->program, pass, i) ? check_input(p, pass, i) : 0;
+        bool is_around = pass->repeats != 0 || neighbours_are(p->program, pass, i);
+        int r = is_around ? check_input(p, pass, i) : 0;
         if (r)
             return r;
         const struct geometry_operand *shape = &p->operands[operand++].shape;
         int64_t n_bytes = element_bytes(shape);
+        if (pass->repeats) /* planner_check_repeats() */
+            continue;
         if (shape->reach && n_bytes > MOST_ELEMENT_BYTES)
             return refuse_bytes(p, p->request->args[input->arg].name, n_bytes, MOST_ELEMENT_BYTES);
         n_all += n_bytes;
@@ -109,4 +127,118 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
             return refuse_bytes(p, p->request->args[input->arg].name, n_all, MOST_ALL_BYTES);
     }
     return 0;
+}
+
+/* ---- repeats ---- */
+
+unsigned planner_list_states(const struct planner *p, const struct pass *pass,
+                             int64_t (*ret_reach)[ARRAY_MAX_NDIM],
+                             struct geometry_operand *ret_operands)
+{
+    unsigned n = 0, n_repeats = 0;
+
+    for (uint32_t left = pass->repeats; left; left &= left - 1) {
+        const struct program_repeat *r = &p->program->repeats[__builtin_ctz(left)];
+        int64_t *reach = ret_reach[n_repeats++];
+        for (int i = 0; i < r->ndim; i++) {
+            int64_t of_steps = mul_saturating_i64(r->n_steps, r->before[i] + r->behind[i]);
+            reach[i] = add_saturating_i64(of_steps, r->last_before[i] + r->last_behind[i]);
+        }
+        for (unsigned i = 0; i < 2u * r->n_states; i++)
+            ret_operands[n++] = (struct geometry_operand){
+                .dtype = p->program->outputs[r->first_output + i / 2].dtype,
+                .ndim = r->ndim,
+                .shape = r->shape,
+                .reach = reach,
+                .is_internal = true,
+                .is_in_slot = true,
+            };
+    }
+    return n;
+}
+
+void planner_add_reach(const struct planner *p, const struct pass *pass, uint32_t most_steps,
+                       struct planned_operand *operand)
+{
+    int64_t before[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM];
+    int n_missing = pass->ndim - operand->shape.ndim;
+
+    (void)neighbours_repeats_reach(p->program, pass, most_steps, before, behind);
+    for (int i = 0; i < operand->shape.ndim; i++) {
+        int64_t around = add_saturating_i64(before[n_missing + i], behind[n_missing + i]);
+        operand->reach[i] =
+            add_saturating_i64(operand->shape.reach ? operand->reach[i] : 0, around);
+    }
+    operand->shape.reach = operand->reach;
+}
+
+/* Along each axis of an operand or state as long as `around`, and that much more. */
+static int64_t grain_bytes(const struct pass *pass, const int64_t *around, enum dtype dtype,
+                           int ndim, const int64_t *shape, bool is_output)
+{
+    int64_t n_bytes = (int64_t)dtype_size(dtype);
+
+    for (int i = 0; i < ndim; i++) {
+        int64_t of = around[pass->ndim - ndim + i], count = of > 1 ? of : 1;
+        count = is_output ? count : add_saturating_i64(count, of);
+        n_bytes = mul_saturating_i64(n_bytes, shape[i] < count ? shape[i] : count);
+    }
+    return n_bytes;
+}
+
+/* What the smallest grain needs that is good for anything, if repeats take at most so many steps.
+ */
+static int64_t least_bytes(const struct planner *p, const struct pass *pass, uint32_t most_steps)
+{
+    int64_t around[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM], n_bytes = 0;
+
+    (void)neighbours_repeats_reach(p->program, pass, most_steps, around, behind);
+    for (int i = 0; i < pass->ndim; i++)
+        around[i] = add_saturating_i64(around[i], behind[i]);
+    for (unsigned i = 0; i < p->n_operands; i++) {
+        const struct geometry_operand *o = &p->operands[i].shape;
+        n_bytes = add_saturating_i64(
+            n_bytes, grain_bytes(pass, around, o->dtype, o->ndim, o->shape, o->is_output));
+    }
+    for (uint32_t left = pass->repeats; left; left &= left - 1) {
+        const struct program_repeat *r = &p->program->repeats[__builtin_ctz(left)];
+        for (unsigned i = 0; i < r->n_states; i++) {
+            enum dtype dtype = p->program->outputs[r->first_output + i].dtype;
+            int64_t own = grain_bytes(pass, around, dtype, r->ndim, r->shape, false);
+            n_bytes = add_saturating_i64(n_bytes, mul_saturating_i64(2, own));
+        }
+    }
+    return n_bytes;
+}
+
+int planner_check_repeats(const struct planner *p, const struct pass *pass, uint64_t long_bytes)
+{
+    const struct program_repeat *first = &p->program->repeats[__builtin_ctz(pass->repeats)];
+    int64_t room = (int64_t)(long_bytes > 0 ? long_bytes : GRAIN_MAX_TOTAL_BYTES) / 16 * 15;
+    uint32_t good = 0, bad = 0;
+
+    if (!p->limits->engine->has_repeats) {
+        error_set(p->error, GAD_NO_ENGINE, "engine", "repeat is computed on the CPU");
+        error_expected(p->error, "engine \"cpu\" or \"auto\"");
+        return GAD_NO_ENGINE;
+    }
+    for (uint32_t left = pass->repeats; left; left &= left - 1)
+        bad = (uint32_t)max_u64(bad, p->program->repeats[__builtin_ctz(left)].n_steps);
+    uint32_t n_steps = bad;
+    if (least_bytes(p, pass, bad) <= room)
+        return 0;
+    while (bad - good > 1) {
+        uint32_t middle = good + (bad - good) / 2;
+        if (least_bytes(p, pass, middle) <= room)
+            good = middle;
+        else
+            bad = middle;
+    }
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
+              "column %" PRIu32 ": repeat: what %" PRIu32 " steps read around a part of the arrays "
+              "does not fit a tile: take fewer at a time",
+              first->column, n_steps);
+    error_expected(p->error, "at most %" PRIu32 " step%s", good, good == 1 ? "" : "s");
+    error_found(p->error, "%" PRIu32, n_steps);
+    return GAD_LIMIT_EXCEEDED;
 }

@@ -208,7 +208,8 @@ static bool is_read_by(const struct program *program, const struct pass *pass, u
 {
     for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
         unsigned input = (unsigned)__builtin_ctzll(left);
-        if (program->inputs[input].arg == arg && (!near || neighbours_are(program, pass, input)))
+        bool is_around = pass->repeats != 0 || neighbours_are(program, pass, input);
+        if (program->inputs[input].arg == arg && (!near || is_around))
             return true;
     }
     return false;

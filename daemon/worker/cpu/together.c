@@ -93,6 +93,8 @@ static uint64_t count_fitting(const struct tile *t, const struct thread_context 
 {
     const struct pass_ports *ports = t->ports;
     uint64_t fixed_bytes = 0, grain_bytes = 0, written_once = 0;
+    if (tile_pass(t)->repeats) /* the slot is for what these keep */
+        return 1;
     for (unsigned i = 0; i < ports->n_inputs; i++)
         if (!(ports->inputs[i].is_near ? add_near(t, th, i, &grain_bytes, &fixed_bytes)
                                        : add_operand(t, ports->inputs[i].port, &th->input_boxes[i],

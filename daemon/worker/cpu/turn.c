@@ -23,6 +23,7 @@
 #include <errno.h>
 
 #define PART_MIN_BYTES (64 * 1024)
+#define STATES_ALIGN   64
 
 /* Places ------------------------------------------------------------------------------------- */
 
@@ -55,6 +56,15 @@ static void *slot_place(const struct tile *t, int64_t n_bytes, int64_t *offset, 
     return (char *)t->slot + *offset - n_bytes;
 }
 
+/* Of what the pass's repeats keep, behind all operands. */
+static uint64_t states_bytes(const struct tile *t, const struct thread_context *th)
+{
+    const struct pass *pass = tile_pass(t);
+    if (!pass->repeats)
+        return 0;
+    return STATES_ALIGN + cpu_states_bytes(t->job->program, pass, th->start, th->count);
+}
+
 /* Where the grain's operands begin in the slot, and what is left there beside them; of grains that
  * are read together, all of theirs. Those that need but a part of the slot take its parts in turn:
  * the kernel copies into memory that has left the first caches for some time a quarter faster than
@@ -68,6 +78,7 @@ static void slot_part(const struct tile *t, const struct thread_context *th, int
         n_bytes += staged_bytes(t, th, i);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         n_bytes += output_bytes(t, ports->outputs[i].port, &th->output_boxes[i]);
+    n_bytes += (int64_t)states_bytes(t, th);
     assert(n_bytes <= (int64_t)th->slot_bytes);
     uint64_t n_parts = 1;
     if (n_bytes >= PART_MIN_BYTES)
@@ -99,6 +110,9 @@ static void operand_memory(const struct tile *t, struct thread_context *th)
             th->output_memory[i] =
                 ring_slot_memory(port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
     }
+    th->states = tile_pass(t)->repeats
+                     ? (char *)t->slot + round_up_u64((uint64_t)offset, STATES_ALIGN)
+                     : NULL;
 }
 
 /* Of the grain in hand. */
@@ -172,6 +186,7 @@ static int engine_call(void *argument)
     const struct engine_pace pace = {may_go_on, argument};
     struct engine_box box = tile_box(call->tile, th);
     box.pace = &pace;
+    box.states = th->states;
     return cpu_engine_run(th->cpu, job->program, call->tile->pass, &box, th->inputs, th->outputs,
                           th->results, tile_node_layout(call->tile), call->node, call->warnings,
                           th->scratch);

@@ -90,6 +90,7 @@ struct thread_context {
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];
+    void *states; /* of the pass's repeats; NULL: it has none */
     struct engine_view inputs[REQUEST_MAX_ARGS], outputs[PROGRAM_MAX_OUTPUTS];
     struct engine_view results[PROGRAM_MAX_REDUCTIONS]; /* of earlier passes */
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];

@@ -29,13 +29,15 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
     const struct program *program = job->program;
     const struct pass *pass = &program->passes[index];
     ports->n_inputs = ports->n_outputs = ports->n_rings = 0;
-    ports->needs_slot = job->fills_slots;
+    ports->needs_slot = job->fills_slots || pass->repeats != 0;
     for (unsigned i = 0; i < program->n_inputs; i++) {
         if (!(pass->inputs_used >> i & 1))
             continue;
         add_port(ports, &job->ports[i], ports->n_inputs, false);
         ports->inputs[ports->n_inputs++] =
-            (struct pass_port){&job->ports[i], i, neighbours_are(program, pass, i)};
+            (struct pass_port){.port = &job->ports[i],
+                               .index = i,
+                               .is_near = pass->repeats || neighbours_are(program, pass, i)};
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = program->stores[pass->first_store + i].output;

@@ -33,7 +33,7 @@ struct journal;
 struct pass_port { /* a port that a pass uses */
     struct port *port;
     unsigned index; /* among the program's inputs or outputs */
-    bool is_near;   /* an input that the pass reads near */
+    bool is_near;   /* an input that the pass reads near, or that its repeats read */
 };
 
 struct pass_ring { /* of one of them */

@@ -56,7 +56,9 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
         if (b->is_valid && time <= b->run->n_insns)
             b->last_read[index] = (uint16_t)time;
         return;
-    case OPERAND_INPUT: slot = index < program->n_inputs ? &b->input_slot[index] : NULL; break;
+    case OPERAND_INPUT:
+        slot = index < program_all_inputs(program) ? &b->input_slot[index] : NULL;
+        break;
     case OPERAND_NEAR: slot = near_slot_of(b, index); break;
     case OPERAND_CONST: slot = index < program->n_consts ? &b->const_slot[index] : NULL; break;
     case OPERAND_REDUCED:
@@ -131,7 +133,7 @@ static void scan_pass(struct binding *b)
 static bool is_within_limits(const struct program *program, const struct pass *pass)
 {
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
-           program->n_inputs <= BIND_MAX_INPUTS && pass->n_nears <= PASS_MAX_NEARS &&
+           program_all_inputs(program) <= BIND_MAX_INPUTS && pass->n_nears <= PASS_MAX_NEARS &&
            pass->first_near + pass->n_nears <= program->n_nears &&
            program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
@@ -203,9 +205,10 @@ static void init_streams(struct binding *b, const struct engine_view *inputs,
 {
     struct run *run = b->run;
     const struct program *program = run->program;
-    run->inputs = layout_take(b, (program->n_inputs + run->pass->n_nears + PASS_MAX_RESULTS) *
-                                     sizeof(*run->inputs));
-    for (unsigned i = 0; i < program->n_inputs; i++) {
+    run->inputs =
+        layout_take(b, (program_all_inputs(program) + run->pass->n_nears + PASS_MAX_RESULTS) *
+                           sizeof(*run->inputs));
+    for (unsigned i = 0; i < program_all_inputs(program); i++) {
         add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype, b->input_last_use[i]);
         add_nears(b, i, &inputs[i]);
     }
@@ -424,12 +427,12 @@ static void init_binding(struct binding *b)
     b->spare_slot = take_slot(b);
 }
 
-int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass_index,
-             const struct engine_box *box, const struct engine_view *inputs,
-             const struct engine_view *outputs, const struct engine_view *reduced,
-             const struct reduce_layout *layout, void *node, void *scratch, struct run **ret_run)
+int run_bind(const struct cpu_engine *engine, const struct program *program,
+             const struct pass *pass, const struct engine_box *box,
+             const struct engine_view *inputs, const struct engine_view *outputs,
+             const struct engine_view *reduced, const struct reduce_layout *layout, void *node,
+             void *scratch, struct run **ret_run)
 {
-    const struct pass *pass = &program->passes[pass_index];
     if (!is_within_limits(program, pass))
         return -EINVAL;
     struct binding b = {.scratch = scratch};

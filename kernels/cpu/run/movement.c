@@ -15,7 +15,7 @@ static int moved_input(const struct program *program, const struct pass *pass)
 {
     const struct store *store = &program->stores[pass->first_store];
     if (pass->n_insns || pass->n_reductions || pass->n_stores != 1 ||
-        store->src.kind != OPERAND_INPUT || store->src.index >= program->n_inputs)
+        store->src.kind != OPERAND_INPUT || store->src.index >= program_all_inputs(program))
         return -1;
     const struct program_input *input = &program->inputs[store->src.index];
     bool is_same = input->dtype == program->outputs[store->output].dtype;

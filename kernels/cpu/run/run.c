@@ -15,7 +15,7 @@
  * Nothing is allocated and nothing is locked: a fault in a mapping may leave by longjmp() from any
  * load or store. Called by the worker, for each grain, and by tests.
  */
-#include "kernels/cpu/run/run.h"
+#include "kernels/cpu/run/bind.h"
 
 #include "kernels/cpu/run/kth.h"
 #include "kernels/cpu/levels/lines.h"
@@ -253,14 +253,14 @@ static void finish_reductions(const struct run *run, void *node)
             run->reducer.n_rows_before + run->reducer.n_elements;
 }
 
-int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
-                   const struct engine_box *box, const struct engine_view *inputs,
-                   const struct engine_view *outputs, const struct engine_view *reduced,
-                   const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
-                   void *scratch)
+int run_one(const struct cpu_engine *engine, const struct program *program, const struct pass *pass,
+            const struct engine_box *box, const struct engine_view *inputs,
+            const struct engine_view *outputs, const struct engine_view *reduced,
+            const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
+            void *scratch)
 {
     struct run *run;
-    if (movement_run(engine->transpose, program, &program->passes[pass], box, inputs, outputs))
+    if (movement_run(engine->transpose, program, pass, box, inputs, outputs))
         return 0;
     int r =
         run_bind(engine, program, pass, box, inputs, outputs, reduced, layout, node, scratch, &run);
@@ -280,4 +280,22 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
     warnings->n_divide_by_zero += run->events.n_divide_by_zero;
     warnings->n_invalid_casts += run->events.n_invalid_casts;
     return 0;
+}
+
+int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
+                   const struct engine_box *box, const struct engine_view *inputs,
+                   const struct engine_view *outputs, const struct engine_view *reduced,
+                   const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
+                   void *scratch)
+{
+    const struct pass *of = &program->passes[pass];
+    struct engine_view all[BIND_MAX_INPUTS]; /* large: only what is used is written */
+    if (of->repeats) {
+        int r = run_repeats(engine, program, of, box, inputs, reduced, warnings, scratch, all);
+        if (r)
+            return r;
+        inputs = all;
+    }
+    return run_one(engine, program, of, box, inputs, outputs, reduced, layout, node, warnings,
+                   scratch);
 }

@@ -153,11 +153,26 @@ struct run {
 
 /* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the
  * compiler cannot have made, or a node that the planner cannot. */
-int run_bind(const struct cpu_engine *engine, const struct program *program, unsigned pass,
-             const struct engine_box *box, const struct engine_view *inputs,
-             const struct engine_view *outputs, const struct engine_view *reduced,
-             const struct reduce_layout *layout, void *node, void *scratch,
-             struct run **ret_run) GAD_MUST_CHECK;
+int run_bind(const struct cpu_engine *engine, const struct program *program,
+             const struct pass *pass, const struct engine_box *box,
+             const struct engine_view *inputs, const struct engine_view *outputs,
+             const struct engine_view *reduced, const struct reduce_layout *layout, void *node,
+             void *scratch, struct run **ret_run) GAD_MUST_CHECK;
+
+/* run.c: a pass, but for its repeats. As cpu_engine_run(). */
+int run_one(const struct cpu_engine *engine, const struct program *program, const struct pass *pass,
+            const struct engine_box *box, const struct engine_view *inputs,
+            const struct engine_view *outputs, const struct engine_view *reduced,
+            const struct reduce_layout *layout, void *node, struct engine_warnings *warnings,
+            void *scratch) GAD_MUST_CHECK;
+
+/* steps/run_repeats.c: the pass's repeats for the box. inputs: those of the pass; the views of
+ * states among ret_inputs are set, and the others copied. */
+int run_repeats(const struct cpu_engine *engine, const struct program *program,
+                const struct pass *pass, const struct engine_box *box,
+                const struct engine_view *inputs, const struct engine_view *reduced,
+                struct engine_warnings *warnings, void *scratch,
+                struct engine_view *ret_inputs) GAD_MUST_CHECK;
 
 /* draws.c: what random numbers are made of, in strips whose elements' numbers count up. The
  * first: returns whether the numbers themselves need not be there. */

@@ -10,6 +10,11 @@ int products_extents(struct compiler *c, uint32_t column, const struct shape *le
 /* products.c: an operand as a node whose shape can be multiplied. */
 int products_operand(struct compiler *c, const struct ast_node *n, const struct value *arg,
                      unsigned operand, uint16_t *ret) GAD_MUST_CHECK;
+/* repeats.c: a state, where its steps are to be typed; and when all of them are: *ret_again is set
+ * to the first of them where they are to be typed once more. */
+int repeats_state(struct compiler *c, struct ast_node *n,
+                  const struct value *initial) GAD_MUST_CHECK;
+int repeats_apply(struct compiler *c, struct ast_node *n, uint32_t *ret_again) GAD_MUST_CHECK;
 /* scans.c: the scan as an output of another dtype. */
 int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret) GAD_MUST_CHECK;
 /* lookups.c: elements of an array of one axis; the index, int64, is in its bounds. */

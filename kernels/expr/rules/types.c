@@ -183,6 +183,7 @@ static int type_node(struct compiler *c, struct ast_node *n)
     case AST_BOUND: n->value = args[0]; return 0;
     case AST_STATE: return iterate_begin(c, n);
     case AST_OP: return type_op(c, n, args, &n->value);
+    case AST_STEPPED: return repeats_state(c, n, &args[0]);
     default: return 0;
     }
 }
@@ -228,9 +229,11 @@ int types_resolve(struct compiler *c, unsigned index)
 {
     struct ast *ast = &c->ast;
     for (uint32_t i = 0; i < ast->n_nodes; i++) {
-        uint32_t again = AST_ABSENT;
+        uint32_t again = AST_ABSENT; /* the first node to be typed once more, with other dtypes */
         struct ast_node *n = &ast->nodes[i];
-        int r = n->kind == AST_ITERATE ? iterate_end(c, n, &again) : type_node(c, n);
+        int r = n->kind == AST_ITERATE  ? iterate_end(c, n, &again)
+                : n->kind == AST_REPEAT ? repeats_apply(c, n, &again)
+                                        : type_node(c, n);
         if (r)
             return r;
         i = again == AST_ABSENT ? i : again - 1;

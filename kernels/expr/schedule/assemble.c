@@ -40,12 +40,12 @@ static void extend(struct extent *x, const struct near_shift *shift, int ndim)
 }
 
 /* Whether one box for all of it is not much larger than what is needed. A client is asked for one
- * box at a time. */
+ * box at a time, and a state is there once. */
 static bool suits_together(const struct emitter *e, const struct program_input *input,
                            const struct extent *x)
 {
     int64_t n_bytes = (int64_t)dtype_size(input->dtype);
-    if (e->c->request->args[input->arg].array.at.kind == LOCATION_PROVIDER)
+    if (input->is_state || e->c->request->args[input->arg].array.at.kind == LOCATION_PROVIDER)
         return true;
     for (int i = 0; i < input->ndim; i++) {
         int64_t reach = x->high[i] - x->low[i];
@@ -63,9 +63,11 @@ static unsigned find_together(const struct emitter *e, const struct graph_node *
                               const struct near_shift *shift, struct extent *extents)
 {
     const struct program *p = &e->draft;
-    for (unsigned i = 0; i < p->n_inputs && !n->is_transposed; i++) {
+    uint32_t arg = graph_is_state(n->arg) ? stepping_output(e->c, n->arg) : n->arg;
+    for (unsigned i = 0; i < program_all_inputs(p) && !n->is_transposed; i++) {
         struct extent x = extents[i];
-        if (p->inputs[i].arg != n->arg || p->inputs[i].is_transposed)
+        if (p->inputs[i].arg != arg || p->inputs[i].is_transposed ||
+            p->inputs[i].is_state != graph_is_state(n->arg))
             continue;
         extend(&x, shift, p->inputs[i].ndim);
         if (!suits_together(e, &p->inputs[i], &x))
@@ -73,7 +75,7 @@ static unsigned find_together(const struct emitter *e, const struct graph_node *
         extents[i] = x;
         return i;
     }
-    return p->n_inputs;
+    return program_all_inputs(p);
 }
 
 static int too_many_inputs(struct emitter *e, unsigned n_more)
@@ -96,9 +98,12 @@ static bool list_input(struct emitter *e, struct graph_node *n, struct extent *e
     if (index == REQUEST_MAX_ARGS)
         return false;
     struct program_input *input = &e->draft.inputs[index];
-    if (index == e->draft.n_inputs) {
-        e->draft.n_inputs++;
-        *input = (struct program_input){.arg = (uint16_t)n->arg,
+    if (index == program_all_inputs(&e->draft)) {
+        bool is_state = graph_is_state(n->arg);
+        *(is_state ? &e->draft.n_states : &e->draft.n_inputs) += 1;
+        *input = (struct program_input){.arg = is_state ? stepping_output(e->c, n->arg)
+                                                        : (uint16_t)n->arg,
+                                        .is_state = is_state,
                                         .is_transposed = n->is_transposed,
                                         .dtype = (enum dtype)n->dtype,
                                         .ndim = shape->ndim};
@@ -143,18 +148,15 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
 {
     struct program *p = &e->draft;
     struct graph *g = &c->graph;
-    size_t n_insns =
-        g->n_loops > 0 ? PROGRAM_MAX_INSNS : (size_t)g->n_nodes * s->n_passes + REQUEST_MAX_OUTPUTS;
     size_t n_consts = g->n_nodes < PROGRAM_MAX_CONSTS ? g->n_nodes : PROGRAM_MAX_CONSTS;
     size_t n_loops = g->n_loops > 0 ? PROGRAM_MAX_LOOPS : 0;
     e->c = c;
-    e->is_in_loop = false;
-    e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
+    e->is_inner = e->is_in_loop = false;
     for (unsigned i = 0; i < g->n_nodes; i++)
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
-    p->n_insns = p->n_loops = p->n_reductions = p->n_stores = p->n_inputs = p->n_consts = 0;
-    p->n_nears = 0;
+    p->n_insns = p->n_loops = p->n_reductions = p->n_stores = p->n_consts = p->n_nears = 0;
+    p->n_inputs = p->n_states = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
@@ -164,6 +166,13 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     for (uint16_t i = 0; i < s->n_products; i++) /* behind all others */
         g->nodes[s->products[i].node].index = (uint16_t)(s->n_reductions + i);
     slabs_number(c, s, (uint16_t)(s->n_reductions + s->n_products));
+    int r = stepping_number(e);
+    if (r)
+        return r;
+    size_t n_passes = (size_t)s->n_passes + 2u * p->n_repeats;
+    size_t n_insns =
+        g->n_loops > 0 ? PROGRAM_MAX_INSNS : (size_t)g->n_nodes * n_passes + REQUEST_MAX_OUTPUTS;
+    e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
     p->insns = arena_take(&c->arena, e->max_insns * sizeof(*p->insns));
     p->loops = arena_take(&c->arena, n_loops * sizeof(*p->loops));
     p->consts = arena_take(&c->arena, n_consts * sizeof(*p->consts));
@@ -202,7 +211,7 @@ static void *copy_part(char **at, const void *from, size_t n_bytes)
 
 static struct program *pack_program(const struct program *draft)
 {
-    size_t inputs = draft->n_inputs * sizeof(*draft->inputs);
+    size_t inputs = program_all_inputs(draft) * sizeof(*draft->inputs);
     size_t nears = draft->n_nears * sizeof(*draft->nears);
     size_t outputs = draft->n_all_outputs * sizeof(*draft->outputs);
     size_t consts = draft->n_consts * sizeof(*draft->consts);
@@ -211,8 +220,10 @@ static struct program *pack_program(const struct program *draft)
     size_t checks = draft->n_checks * sizeof(*draft->checks);
     size_t products = draft->n_products * sizeof(*draft->products);
     size_t slabs = draft->n_slabs * sizeof(*draft->slabs);
+    size_t repeats = draft->n_repeats * sizeof(*draft->repeats);
+    size_t inner = draft->n_inner * sizeof(*draft->inner);
     struct program *p = malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + loops +
-                               checks + products + slabs + 64);
+                               checks + products + slabs + repeats + inner + 88);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -227,6 +238,8 @@ static struct program *pack_program(const struct program *draft)
     p->checks = copy_part(&at, draft->checks, checks);
     p->products = copy_part(&at, draft->products, products);
     p->slabs = copy_part(&at, draft->slabs, slabs);
+    p->repeats = copy_part(&at, draft->repeats, repeats);
+    p->inner = copy_part(&at, draft->inner, inner);
     return p;
 }
 
@@ -238,6 +251,8 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
         unsigned first = schedule->first_root[i], end = schedule->first_root[i + 1];
         r = emit_pass(&e, &e.draft.passes[i], schedule->roots + first, end - first);
     }
+    if (r == 0)
+        r = stepping_emit(&e);
     if (r == 0)
         r = product_passes_finish(c, schedule, &e.draft);
     if (r)

@@ -11,6 +11,9 @@ int graph_find_or_add(struct compiler *c, const struct graph_node *key,
 int graph_used_scan(struct compiler *c, uint32_t column, enum op op);
 int graph_init(struct compiler *c, size_t n_chars) GAD_MUST_CHECK;
 int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *ret) GAD_MUST_CHECK;
+/* Of a repeat, as graph.h says; `like`: shape, level and reads. */
+int graph_stepped(struct compiler *c, uint32_t arg, enum dtype dtype, const struct graph_node *like,
+                  uint16_t *ret) GAD_MUST_CHECK;
 /* The argument of such an input with these offsets in place of its own. */
 int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shift,
                uint16_t *ret) GAD_MUST_CHECK;

@@ -75,6 +75,11 @@ static int const_operand(struct emitter *e, struct graph_node *n, uint16_t *ret)
     return 0;
 }
 
+static void use_input(struct pass *pass, const struct graph_node *n, unsigned input)
+{
+    *(graph_is_state(n->arg) ? &pass->states_used : &pass->inputs_used) |= UINT64_C(1) << input;
+}
+
 /* Each pass has nears of its own: a node's index may be of an earlier one. */
 static int near_operand(struct emitter *e, struct pass *pass, struct graph_node *n, uint16_t *ret)
 {
@@ -93,7 +98,7 @@ static int near_operand(struct emitter *e, struct pass *pass, struct graph_node 
         pass->n_nears++;
     }
     *ret = n->index;
-    pass->inputs_used |= UINT64_C(1) << n->register_index;
+    use_input(pass, n, n->register_index);
     return 0;
 }
 
@@ -106,7 +111,7 @@ int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, str
         if (n->near != 0)
             return near_operand(e, pass, n, &ret->index);
         ret->index = n->index;
-        pass->inputs_used |= UINT64_C(1) << ret->index;
+        use_input(pass, n, ret->index);
         return 0;
     case NODE_CONST: ret->kind = OPERAND_CONST; return const_operand(e, n, &ret->index);
     case NODE_REDUCTION:
@@ -342,7 +347,7 @@ static void set_output(struct emitter *e, const struct pass *pass, const struct 
     output->dtype = dtype;
     output->ndim = pass->ndim;
     memcpy(output->shape, pass->shape, sizeof(output->shape));
-    output->pass = (uint16_t)(pass - e->draft.passes);
+    output->pass = e->is_inner ? 0 : (uint16_t)(pass - e->draft.passes);
 }
 
 static int emit_store(struct emitter *e, struct pass *pass, const struct root *roots,
@@ -442,7 +447,7 @@ static int check_near(struct emitter *e, const struct pass *pass, const struct r
                        : has_first && first->op == OP_QR_R         ? "qr_r"
                        : has_first && first->op == OP_KTH          ? "a quantile"
                                                                    : NULL;
-    if (pass->n_nears == 0 || what == NULL)
+    if ((pass->n_nears == 0 && pass->states_used == 0) || what == NULL)
         return 0;
     int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
                           "near in one pass with %s: store one of the two first", what);

@@ -230,6 +230,18 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     return r ? r : add(c, &key, hash, ret);
 }
 
+int graph_stepped(struct compiler *c, uint32_t arg, enum dtype dtype, const struct graph_node *like,
+                  uint16_t *ret)
+{
+    struct graph_node key = graph_key(NODE_INPUT, dtype);
+    key.arg = arg;
+    key.shape = like->shape;
+    key.level = like->level;
+    key.reads = like->reads;
+    key.is_near = graph_is_final(arg);
+    return graph_find_or_add(c, &key, ret);
+}
+
 static int shift_intern(struct compiler *c, const struct near_shift *shift, uint16_t *ret)
 {
     struct graph *g = &c->graph;
@@ -257,8 +269,10 @@ int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shif
     uint16_t number = 0;
     for (int i = 0; i < c->graph.shapes[key.shape].ndim; i++)
         is_near |= shift->offsets[i] != 0;
-    if (!is_near)
-        return graph_input(c, (uint16_t)key.arg, key.is_transposed, ret);
+    if (!is_near) { /* it is there */
+        key.near = 0;
+        return graph_find_or_add(c, &key, ret);
+    }
     int r = shift_intern(c, shift, &number);
     key.near = number + 1u;
     key.is_near = true;

@@ -25,6 +25,19 @@ enum node_kind {
     NODE_RESULT,
 };
 
+/* A state of a repeat: in place of an argument's number in a NODE_INPUT. Inside of a step it is
+ * what the step before has made, outside what the last one has. */
+#define GRAPH_FIRST_STATE            UINT32_C(0x10000)
+#define GRAPH_STATE(index, is_final) (GRAPH_FIRST_STATE + 2u * (index) + (is_final))
+static inline bool graph_is_state(uint32_t arg)
+{
+    return arg >= GRAPH_FIRST_STATE;
+}
+static inline bool graph_is_final(uint32_t arg)
+{
+    return graph_is_state(arg) && (arg & 1);
+}
+
 #define NODE_NONE         UINT16_MAX
 #define SIZED_DIFFERENTLY (UINT16_MAX - 1)
 #define INDEX_FLAT        INT64_MAX

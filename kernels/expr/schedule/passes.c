@@ -109,6 +109,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
         const struct graph_node *n = &g->nodes[i];
         for (unsigned k = 0; n->state && k < n->n_src; k++)
             g->nodes[n->src[k]].state = 1;
+        if (n->state)
+            stepping_mark(c, n, 1);
     }
     int r = slabs_find(c, s);
     for (unsigned i = g->n_nodes; r == 0 && i-- > 0;) {

@@ -55,6 +55,8 @@ int product_passes_check(struct compiler *c, unsigned output)
         const struct graph_node *n = &g->nodes[i];
         if (n->kind == NODE_INPUT && n->is_transposed && (n->state & IN_PASS))
             return bad_transposed(c, (uint16_t)n->arg);
+        if (n->state != 0)
+            stepping_mark(c, n, IN_PASS);
         uint8_t state = n->kind == NODE_PRODUCT     ? IN_OPERAND
                         : n->kind == NODE_REDUCTION ? IN_PASS
                                                     : n->state;

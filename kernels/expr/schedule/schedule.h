@@ -90,12 +90,16 @@ void slabs_place(struct schedule *s);
 void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction);
 void slabs_finish(struct compiler *c, const struct schedule *s, struct program *draft);
 
+/* stepping.c: repeats. What is behind a node that is what a repeat gives: its state is set in the
+ * nodes of the repeat's passes. */
+void stepping_mark(struct compiler *c, const struct graph_node *n, uint8_t state);
 /* emit.c: one pass into the draft. */
 struct emitter {
     struct compiler *c;
     struct program draft; /* arrays in the arena */
     uint32_t used_registers, most_registers;
     uint32_t max_insns, max_nears;
+    bool is_inner; /* what is emitted is a repeat's */
     uint16_t *stack;
     bool is_in_loop; /* in the steps of one */
 };
@@ -119,6 +123,12 @@ void emit_set_done(struct graph_node *n, bool is_done);
 void loops_count_uses(struct emitter *e, uint16_t loop);
 unsigned loops_push_sources(struct emitter *e, uint16_t loop, unsigned depth);
 int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned base) GAD_MUST_CHECK;
+/* stepping.c: numbers for the repeats that are needed and their states, before any pass is emitted;
+ * their passes, behind all others. */
+int stepping_number(struct emitter *e) GAD_MUST_CHECK;
+/* The output that a state is stored to. */
+uint16_t stepping_output(const struct compiler *c, uint32_t arg);
+int stepping_emit(struct emitter *e) GAD_MUST_CHECK;
 
 /* assemble.c */
 int assemble_program(struct compiler *c, const struct schedule *schedule,

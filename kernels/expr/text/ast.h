@@ -28,6 +28,8 @@ enum ast_kind {
     AST_STATE,   /* a state of an iterate() in its body: it begins as the child, a name's value; it
                     is number `result`; `dtype` is what it has come to */
     AST_ITERATE, /* see iterations.c; gives the state `result` */
+    AST_STEPPED, /* of a repeat, in its steps: its child is what it is at first */
+    AST_REPEAT,  /* children: how often, AST_STEPPEDs, what a step makes of each */
 };
 
 /* In place of a child: an optional argument that is not given, or is None. */
@@ -45,6 +47,7 @@ struct ast_node {
     uint32_t column;          /* from 1 */
     const uint32_t *children; /* arguments, then what the catalogue's keywords name */
     struct value value;       /* set by types_resolve() */
+    struct repeat *repeat;    /* AST_STEPPED, whose number `result` is, and AST_REPEAT */
     struct {
         uint32_t start, n_chars; /* in the text, without quotes */
     } word;

@@ -239,6 +239,8 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
     enum op op = op_find(text, name->n_chars);
     if (op == OP_COUNT && parser_is_word(p, name, "astype"))
         return parse_astype(p, name, ret);
+    if (op == OP_COUNT && parser_is_word(p, name, "repeat"))
+        return states_parse(p, name, ret);
     if (op == OP_COUNT && dtype_from_name(text, name->n_chars, &dtype))
         op = OP_CAST;
     if (op == OP_COUNT)

@@ -115,7 +115,7 @@ static int check_known(struct parser *p, const struct token *name)
     uint32_t node;
     struct value value;
     if (names_find_arg(p, name, &arg) || bindings_find(p, name, &node) ||
-        definitions_find_parameter(p, name, &node))
+        definitions_find_parameter(p, name, &node) || states_find(p, name, &node))
         return 0;
     if (names_find_constant(p, name, &value))
         return bad_state(p, name, "is a constant");

@@ -156,7 +156,8 @@ bool names_is_dtype(const struct parser *p, const struct token *name)
 bool names_is_function(const struct parser *p, const struct token *name)
 {
     return op_find(parser_text(p, name), name->n_chars) != OP_COUNT ||
-           parser_is_word(p, name, "astype") || names_is_dtype(p, name);
+           parser_is_word(p, name, "astype") || parser_is_word(p, name, "repeat") ||
+           names_is_dtype(p, name);
 }
 
 static int called_value(struct parser *p, const struct token *name, const char *what)
@@ -237,8 +238,9 @@ int names_parse(struct parser *p, uint32_t *ret)
         r = names_skip_prefix(p, &name, &has_prefix);
     if (r)
         return r;
-    bool is_parameter = !has_prefix && (iterations_find_state(p, &name, &bound) ||
-                                        definitions_find_parameter(p, &name, &bound));
+    bool is_parameter =
+        !has_prefix && (iterations_find_state(p, &name, &bound) || states_find(p, &name, &bound) ||
+                        definitions_find_parameter(p, &name, &bound));
     bool is_arg = !has_prefix && !is_parameter && names_find_arg(p, &name, &arg);
     bool is_bound = is_parameter || (!has_prefix && !is_arg && bindings_find(p, &name, &bound));
     const char *text = parser_text(p, &name);

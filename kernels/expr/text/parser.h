@@ -44,6 +44,7 @@ struct parser {
     /* iterations.c */
     const struct iteration *iteration; /* whose body is read, and no function's text; or NULL */
     bool is_iterating;                 /* in its body, or in that of a function called there */
+    const struct states *states;       /* of the repeat whose steps are read; NULL: of none */
 };
 
 /* parser.c. All that return int: 0, or an enum gad_status whose error is filled. */
@@ -116,6 +117,10 @@ const char *suggest_name(const struct parser *p, const struct token *name, bool 
 
 /* calls.c: the token is the "(" behind the function's name. */
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
+
+/* states.c: repeat(), whose "(" the token is; the node of a state of that whose steps are read. */
+int states_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
+bool states_find(const struct parser *p, const struct token *name, uint32_t *ret_node);
 
 /* arguments.c: those of one call, as far as they are read. */
 #define CALL_MAX_CHILDREN (3 + KEYWORDS_MAX)

@@ -223,10 +223,8 @@ static void add_loops(struct text *t, const struct program *p, unsigned insn)
     }
 }
 
-static void add_pass(struct text *t, const struct program *p, unsigned index)
+static void add_insns(struct text *t, const struct program *p, const struct pass *pass)
 {
-    const struct pass *pass = &p->passes[index];
-    add(t, "pass %u over ", index);
     add_shape(t, pass->ndim, pass->shape);
     add(t, ": %u register%s\n", pass->n_registers, pass->n_registers == 1 ? "" : "s");
     for (unsigned i = 0; i < pass->n_nears; i++)
@@ -235,15 +233,10 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
         add_loops(t, p, pass->first_insn + i);
         add_insn(t, p, &p->insns[pass->first_insn + i]);
     }
-    for (unsigned i = 0; i < pass->n_reductions; i++) {
-        unsigned r = pass->first_reduction + i;
-        add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
-            dtype_name((enum dtype)p->reductions[r].src.dtype));
-        add_operand(t, p, &p->reductions[r].src);
-        add_details(t, p, &p->reductions[r]);
-        add_axes(t, p, r);
-        add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
-    }
+}
+
+static void add_stores(struct text *t, const struct program *p, const struct pass *pass)
+{
     for (unsigned i = 0; i < pass->n_stores; i++) {
         const struct store *store = &p->stores[pass->first_store + i];
         add(t, "  out%u = ", store->output);
@@ -253,6 +246,37 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
             add_operand(t, p, &store->src);
         add(t, " (%s)\n", dtype_name(p->outputs[store->output].dtype));
     }
+}
+
+/* What a pass has in place of an array that is read. */
+static void add_repeat(struct text *t, const struct program *p, unsigned index)
+{
+    const struct program_repeat *r = &p->repeats[index];
+    add(t, "repeat %u begins over ", index);
+    add_insns(t, p, &p->inner[r->begin]);
+    add_stores(t, p, &p->inner[r->begin]);
+    add(t, "repeat %u, %u step%s over ", index, r->n_steps, r->n_steps == 1 ? "" : "s");
+    add_insns(t, p, &p->inner[r->step]);
+    add_stores(t, p, &p->inner[r->step]);
+}
+
+static void add_pass(struct text *t, const struct program *p, unsigned index)
+{
+    const struct pass *pass = &p->passes[index];
+    for (uint32_t left = pass->repeats; left != 0; left &= left - 1)
+        add_repeat(t, p, (unsigned)__builtin_ctz(left));
+    add(t, "pass %u over ", index);
+    add_insns(t, p, pass);
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
+        unsigned r = pass->first_reduction + i;
+        add(t, "  red%u = %s.%s ", r, op_info((enum op)p->reductions[r].op)->name,
+            dtype_name((enum dtype)p->reductions[r].src.dtype));
+        add_operand(t, p, &p->reductions[r].src);
+        add_details(t, p, &p->reductions[r]);
+        add_axes(t, p, r);
+        add(t, " (%s)\n", dtype_name((enum dtype)p->reductions[r].result));
+    }
+    add_stores(t, p, pass);
     for (unsigned i = 0; i < p->n_checks; i++)
         if (p->reductions[p->checks[i].reduction].pass == index)
             add(t, "  red%u must be below %" PRIu64 ": %s\n", p->checks[i].reduction,
@@ -265,9 +289,9 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
         return;
     struct text t = {buffer, n_bytes};
     buffer[0] = '\0';
-    for (unsigned i = 0; i < program->n_inputs; i++) {
+    for (unsigned i = 0; i < program_all_inputs(program); i++) {
         const struct program_input *input = &program->inputs[i];
-        add(&t, "in%u = argument %u%s: %s ", i, input->arg,
+        add(&t, "in%u = %s%u%s: %s ", i, input->is_state ? "out" : "argument ", input->arg,
             input->is_transposed ? " transposed" : "", dtype_name(input->dtype));
         add_shape(&t, input->ndim, input->shape);
         add(&t, "\n");

@@ -21,9 +21,16 @@ struct walk {
     unsigned pass_index;
     bool is_written[PROGRAM_MAX_REGISTERS];
     uint8_t register_dtype[PROGRAM_MAX_REGISTERS];
-    uint64_t inputs_used;
+    uint64_t inputs_used, states_used;
     uint64_t reduced_used, tables_used;
+    bool is_inner; /* of a repeat */
 };
+
+static void use_input(struct walk *w, unsigned input)
+{
+    *(w->program->inputs[input].is_state ? &w->states_used : &w->inputs_used) |= UINT64_C(1)
+                                                                                 << input;
+}
 
 /* That it broadcasts to the pass's. */
 static const char *check_shape(const struct walk *w, int ndim, const int64_t *dims)
@@ -37,10 +44,10 @@ static const char *check_shape(const struct walk *w, int ndim, const int64_t *di
 
 static const char *check_input(struct walk *w, const struct operand *o)
 {
-    CHECK(o->index < w->program->n_inputs);
+    CHECK(o->index < program_all_inputs(w->program));
     const struct program_input *input = &w->program->inputs[o->index];
     CHECK(o->dtype == input->dtype);
-    w->inputs_used |= 1ull << o->index;
+    use_input(w, o->index);
     return check_shape(w, input->ndim, input->shape);
 }
 
@@ -49,7 +56,7 @@ static const char *check_near(struct walk *w, const struct operand *o)
     const struct pass *pass = w->pass;
     CHECK(o->index >= pass->first_near && o->index - pass->first_near < pass->n_nears);
     const struct program_near *near = &w->program->nears[o->index];
-    CHECK(near->input < w->program->n_inputs);
+    CHECK(near->input < program_all_inputs(w->program));
     const struct program_input *input = &w->program->inputs[near->input];
     bool is_moved = false;
     CHECK(o->dtype == input->dtype && !input->is_transposed);
@@ -62,7 +69,7 @@ static const char *check_near(struct walk *w, const struct operand *o)
         CHECK(offset == 0 || (offset <= length && -offset <= length));
     }
     CHECK(is_moved);
-    w->inputs_used |= UINT64_C(1) << near->input;
+    use_input(w, near->input);
     return check_shape(w, input->ndim, input->shape);
 }
 
@@ -78,6 +85,8 @@ static const struct stage *stage_of(const struct program *p, unsigned pass)
 static bool is_made_before(const struct walk *w, unsigned reduction)
 {
     unsigned made_in = w->program->reductions[reduction].pass;
+    if (w->is_inner) /* whoever has the repeat says that it reads the result */
+        return program_is_uniform(w->program, reduction) || w->pass->tables_used >> reduction & 1;
     const struct stage *stage = stage_of(w->program, w->pass_index);
     if (made_in < stage->first_pass)
         return program_is_kept(w->program, reduction);
@@ -393,7 +402,7 @@ static const char *check_store(struct walk *w, const struct store *store)
 {
     CHECK(store->output < w->program->n_all_outputs);
     const struct program_output *output = &w->program->outputs[store->output];
-    CHECK(output->pass == w->pass_index);
+    CHECK(w->is_inner || output->pass == w->pass_index);
     CHECK(output->ndim == w->pass->ndim);
     for (int i = 0; i < output->ndim; i++)
         CHECK(output->shape[i] == w->pass->shape[i]);
@@ -452,6 +461,44 @@ static const char *check_loops(const struct program *p, const struct pass *pass)
     return NULL;
 }
 
+/* One of the two passes of a repeat: elementwise, it stores all states and nothing else. */
+static const char *check_inner(struct walk *of, const struct program_repeat *r, unsigned index)
+{
+    const struct program *p = of->program;
+    struct walk w = {.program = p, .pass = &p->inner[index], .is_inner = true};
+    const char *fault = NULL;
+    CHECK(index < p->n_inner && w.pass->n_reductions == 0 && w.pass->repeats == 0);
+    CHECK(w.pass->n_stores == r->n_states && w.pass->ndim == r->ndim);
+    for (unsigned i = 0; fault == NULL && i < w.pass->n_insns; i++)
+        fault = check_insn(&w, &p->insns[w.pass->first_insn + i]);
+    for (unsigned i = 0; fault == NULL && i < w.pass->n_stores; i++) {
+        CHECK(p->stores[w.pass->first_store + i].output == r->first_output + i);
+        fault = check_store(&w, &p->stores[w.pass->first_store + i]);
+    }
+    if (fault != NULL)
+        return fault;
+    CHECK(w.inputs_used == w.pass->inputs_used && w.states_used == w.pass->states_used);
+    CHECK(w.reduced_used == w.pass->reduced_used && w.tables_used == w.pass->tables_used);
+    of->inputs_used |= w.inputs_used;
+    of->reduced_used |= w.reduced_used;
+    of->tables_used |= w.tables_used;
+    return NULL;
+}
+
+static const char *check_repeat(struct walk *w, const struct program_repeat *r)
+{
+    CHECK(r->n_steps >= 1 && r->n_steps <= REPEAT_MAX_STEPS && r->column > 0);
+    CHECK(r->first_output >= w->program->n_outputs);
+    CHECK(r->first_output + r->n_states <= w->program->n_all_outputs);
+    for (int i = 0; i < r->ndim; i++)
+        CHECK(r->before[i] >= 0 && r->behind[i] >= 0);
+    const char *fault = check_shape(w, r->ndim, r->shape);
+    if (fault == NULL)
+        fault = check_inner(w, r, r->begin);
+    CHECK(fault != NULL || w->program->inner[r->begin].states_used == 0);
+    return fault != NULL ? fault : check_inner(w, r, r->step);
+}
+
 static const char *check_pass(const struct program *p, unsigned index)
 {
     struct walk w = {.program = p, .pass = &p->passes[index], .pass_index = index};
@@ -468,14 +515,17 @@ static const char *check_pass(const struct program *p, unsigned index)
         fault = check_store(&w, &p->stores[pass->first_store + i]);
     if (fault == NULL)
         fault = check_loops(p, pass);
+    for (uint32_t left = pass->repeats; fault == NULL && left != 0; left &= left - 1)
+        fault = check_repeat(&w, &p->repeats[__builtin_ctz(left)]);
     if (fault == NULL) {
+        CHECK(w.states_used == pass->states_used);
         CHECK(w.inputs_used == pass->inputs_used && w.reduced_used == pass->reduced_used);
         CHECK(w.tables_used == pass->tables_used);
         CHECK(__builtin_popcountll(w.reduced_used) + __builtin_popcountll(w.tables_used) <=
               PASS_MAX_RESULTS);
         CHECK(pass->n_reductions <= PASS_MAX_REDUCTIONS && pass->scanned_axis < pass->ndim);
         CHECK((pass->reduced_axes == 0) == (pass->n_reductions == 0));
-        fault = check_values(p, index);
+        fault = pass->repeats ? NULL : check_values(p, index);
     }
     return fault;
 }
@@ -509,7 +559,11 @@ static const char *check_tables(const struct job_request *request, const struct 
     CHECK(p->n_passes >= 1 && p->n_passes <= PROGRAM_MAX_PASSES);
     CHECK(p->n_insns <= PROGRAM_MAX_INSNS && p->n_consts <= PROGRAM_MAX_CONSTS);
     CHECK(p->n_reductions <= PROGRAM_MAX_REDUCTIONS);
-    CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_all_outputs);
+    unsigned n_states = 0;
+    for (unsigned i = 0; i < p->n_repeats; i++)
+        n_states += p->repeats[i].n_states;
+    CHECK(p->n_outputs == request->n_outputs && p->n_stores == p->n_all_outputs + n_states);
+    CHECK(n_states <= PROGRAM_MAX_STATES && p->n_inner == 2 * p->n_repeats);
     unsigned n_insns = 0, n_loops = 0, n_reductions = 0, n_stores = 0;
     unsigned __int128 outputs = 0;
     unsigned n_slab_results = 0;
@@ -524,6 +578,13 @@ static const char *check_tables(const struct job_request *request, const struct 
         n_loops += p->passes[i].n_loops;
         n_reductions += p->passes[i].n_reductions;
         n_stores += p->passes[i].n_stores;
+    }
+    for (unsigned i = 0; i < p->n_inner; i++) {
+        CHECK(p->inner[i].first_insn == n_insns && p->inner[i].first_store == n_stores);
+        CHECK(p->inner[i].first_loop == n_loops);
+        n_insns += p->inner[i].n_insns;
+        n_stores += p->inner[i].n_stores;
+        n_loops += p->inner[i].n_loops;
     }
     CHECK(n_loops == p->n_loops && n_loops <= PROGRAM_MAX_LOOPS);
     CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
@@ -545,8 +606,10 @@ static const char *check_tables(const struct job_request *request, const struct 
     uint64_t used = 0;
     for (unsigned i = 0; i < p->n_passes; i++)
         used |= p->passes[i].inputs_used;
+    for (unsigned i = p->n_inputs; i < program_all_inputs(p); i++)
+        CHECK(p->inputs[i].is_state && p->inputs[i].arg >= p->n_outputs);
     for (unsigned i = 0; i < p->n_inputs; i++) {
-        CHECK(used >> i & 1);
+        CHECK(used >> i & 1 && !p->inputs[i].is_state);
         CHECK(p->inputs[i].arg < request->n_args && !request->args[p->inputs[i].arg].is_scalar);
         const struct program_input *input = &p->inputs[i];
         CHECK(i == 0 || input->arg > input[-1].arg ||
