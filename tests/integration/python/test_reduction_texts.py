@@ -310,3 +310,7 @@ def test_names_in_texts():
     assert names_of("mean(a, axis=(0, -1), keepdims=True, where=m)").needed == ("a", "m")
     assert names_of("std(a, None, dtype=float32, ddof=n)").needed == ("a", "n")
     assert names_of("a + normal(0, s, seed=3, size=(2, 3))").needed == ("a", "s")
+    # What a loop's names begin with is needed, unless the text gives it.
+    assert names_of("k = 0*c; iterate(n, k = k + 1, z = max(z, axis=None) + c, until = z > 2)"
+                    ).needed == ("c", "n", "z")
+    assert names_of("f(x) = iterate(9, x = y, u = [x == 3]); f(a)").needed == ("y", "u", "a")

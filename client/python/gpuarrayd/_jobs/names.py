@@ -1,8 +1,9 @@
 """The names that an expression needs from outside, found without the daemon.
 
 Not those of functions (`sqrt(`, `np.sqrt(`), of parameters (`clip(x, max=1)`), nor what the text
-itself binds (`t = a*a; t + 1`). Constants, dtypes and Python's words are told apart: they are
-arguments only where somebody gives some of that name.
+itself binds (`t = a*a; t + 1`); but those that a loop begins with (`iterate(3, x = 2)`). Constants,
+dtypes and Python's words are told apart: they are arguments only where somebody gives some of that
+name.
 
 A text is read once; what was found is kept.
 """
@@ -72,18 +73,21 @@ def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
     bound: set[str] = set()
     waiting: list[str] = []
     depth = 0
+    begins = [False]  # whether NAME = begins with what the name means outside: in iterate(...)
     tokens = _without_definitions(tokens, found)
     for named, before, token, after in zip(["", "", *tokens], ["", *tokens], tokens,
                                            [*tokens[1:], ""], strict=False):
         if token in ("(", "["):
             depth += 1
+            begins.append(before == "iterate")
         elif token in (")", "]"):
             depth -= 1
+            del begins[max(1, len(begins) - 1):]
         elif token == ";":
             bound.update(waiting)
         if before == "." or not (token.isidentifier() and token.isascii()):
             continue
-        if after == "=":
+        if after == "=" and not (begins[-1] and token != "until"):
             waiting += [token] if depth == 0 else []
         elif before == "=" and named in WORDS and depth > 0:
             continue
