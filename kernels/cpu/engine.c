@@ -23,6 +23,7 @@
         .past_drawn = &past_drawn_##name,                                                          \
         .casts = &casts_##name,                                                                    \
         .mixed = &mixed_##name,                                                                    \
+        .chains = &chains_##name,                                                                  \
         .reduce = &reduce_##name,                                                                  \
         .sums = &sums_##name,                                                                      \
         .fused = &fused_##name,                                                                    \

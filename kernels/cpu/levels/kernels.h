@@ -42,6 +42,31 @@ typedef kernel_fn *kernel_table[OP_COUNT][DTYPE_COUNT];
 typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
 typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared with uint64 */
 
+/* A chain works on n elements, from element `first` of every source on: source s is at address[s].
+ * A step takes the value and gives the next one; the first step gives one. Each is rounded. `dst`
+ * may be exactly a source; it is as the kernels' above, past the cache as those of the tables
+ * `past_*`.
+ */
+enum chain_op {
+    CHAIN_LOAD,    /* a */
+    CHAIN_PRODUCT, /* a * b */
+    CHAIN_ADD,
+    CHAIN_SUBTRACT,
+    CHAIN_SUBTRACT_IT, /* a - value */
+    CHAIN_MULTIPLY,
+    CHAIN_ADD_PRODUCT, /* value + a * b, both rounded */
+    CHAIN_SUBTRACT_PRODUCT,
+    CHAIN_SUBTRACT_IT_OF_PRODUCT, /* a * b - value */
+};
+struct chain_step {
+    uint16_t op, a, b; /* b: a where there is one source */
+};
+typedef void chain_fn(size_t n, void *dst, size_t first, void *const *address,
+                      const struct chain_step *steps, unsigned n_steps);
+struct chain_kernels { /* by dtype; NULL: the kernels go one by one */
+    chain_fn *kernel[DTYPE_COUNT], *past[DTYPE_COUNT];
+};
+
 /* A reduction's running state over one row of elements, which may come in several pieces: all but
  * the last have a multiple of KERNEL_GRANULE elements. Nothing beyond a piece's n elements is
  * read. */
@@ -162,6 +187,7 @@ struct transpose_kernels {
         table_##level, key_##level, drawn_##level, past_drawn_##level;                             \
     extern const kernel_casts casts_##level;                                                       \
     extern const kernel_row mixed_##level;                                                         \
+    extern const struct chain_kernels chains_##level;                                              \
     extern const reduce_table reduce_##level, sums_##level, extrema_##level;                       \
     extern const reduce_fused_table fused_##level;                                                 \
     extern const rows_table rows_##level;                                                          \

@@ -354,6 +354,7 @@ static int bind_insn(struct binding *b, unsigned i)
     bound->past = NULL;
     bound->streamed = NO_STORE;
     bound->drawn = NO_DRAW;
+    bound->n_steps = 0;
     bound->worst_ns = (uint16_t)op_worst_ns((enum op)insn->op, (enum dtype)insn->compute);
     struct bound_store *store = direct_store_of(b, insn->dst.index, i);
     if (store)
@@ -395,6 +396,7 @@ static int bind_uses(struct binding *b)
         loop += end == i;
     }
     bind_draws(b);
+    bind_chains(b);
     run->spare = run->address[b->spare_slot];
     for (unsigned i = 0; i < run->n_reductions; i++) {
         struct reducing *d = &run->reductions[i];
@@ -454,6 +456,8 @@ int run_bind(const struct cpu_engine *engine, const struct program *program,
         run->n_elements *= (uint64_t)box->count[i];
     run->insns = layout_take(&b, run->n_insns * sizeof(*run->insns));
     run->draws = layout_take(&b, BIND_MAX_DRAWS * sizeof(*run->draws));
+    run->steps = layout_take(&b, 2 * run->n_insns * sizeof(*run->steps));
+    run->n_uses = layout_take(&b, run->n_insns * sizeof(*run->n_uses));
     init_binding(&b);
     b.is_valid = loop_init(&b);
     if (b.is_valid)

@@ -12,7 +12,7 @@
 #define PIECE_BYTES   (16u << 10)
 #define PIECE_COLUMNS 64 /* at least */
 
-static const struct stream *stream_of(const struct run *run, const struct reducing *d)
+static struct stream *stream_of(const struct run *run, const struct reducing *d)
 {
     for (unsigned i = 0; i < run->n_inputs; i++)
         if (run->inputs[i].slot == d->src)
@@ -86,7 +86,7 @@ static void take_columns(struct run *run, uint64_t first, size_t n_rows)
         size_t n_now = min_u64(n_most, n - done);
         for (unsigned i = 0; i < run->n_reductions; i++) {
             struct reducing *d = &run->reductions[i];
-            const struct stream *s = stream_of(run, d);
+            struct stream *s = stream_of(run, d);
             int64_t row_bytes = (int64_t)(r->row << d->item_log2);
             if (s->kind == STREAM_RUNS && r->next_axis >= 0)
                 row_bytes = s->strides[r->next_axis];

@@ -10,7 +10,7 @@
  *
  * Called by stream.c; boxes that have no such elements have no need of it.
  */
-#include "kernels/cpu/run/strided.h"
+#include "kernels/cpu/moves/strided.h"
 #include "kernels/cpu/run/stream.h"
 #include "kernels/neighbours.h"
 #include "proto/util.h"
@@ -79,14 +79,20 @@ static const char *find_row(const struct stream *s, const struct engine_box *box
     return is_beyond ? NULL : row;
 }
 
-void *edges_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n)
+char *edges_find_row(const struct stream *s, const struct engine_box *box, uint64_t element)
 {
     int64_t at;
-    const char *row = find_row(s, box, first, &at);
-    struct edge_axis a = edge_axis_of(s, box, box->axis_order[box->ndim - 1]);
-    if (!row || (a.is_moved && (a.first + at < 0 || a.first + at + (int64_t)n > a.length)))
-        return NULL;
-    return (char *)(uintptr_t)row + (at << s->item_log2); /* an input: it is only read */
+    return (char *)(uintptr_t)find_row(s, box, element, &at); /* an input: it is only read */
+}
+
+void edges_find_inside(const struct stream *s, const struct engine_box *box, uint64_t *ret_low,
+                       uint64_t *ret_high)
+{
+    int axis = box->axis_order[box->ndim - 1];
+    struct edge_axis a = edge_axis_of(s, box, axis);
+    int64_t low = a.is_moved ? -a.first : 0, high = a.is_moved ? a.length - a.first : INT64_MAX;
+    *ret_low = low < 0 ? 0 : (uint64_t)low;
+    *ret_high = high < 0 ? 0 : min_u64((uint64_t)high, (uint64_t)box->count[axis]);
 }
 
 static void fill_beyond(const struct stream *s, char *strip, size_t n)

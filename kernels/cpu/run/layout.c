@@ -27,7 +27,8 @@
      PASS_MAX_RESULTS + PASS_MAX_STORES)
 
 #define LARGEST_BOOKS                                                                              \
-    (sizeof(struct run) + PROGRAM_MAX_INSNS * sizeof(struct bound_insn) +                          \
+    (sizeof(struct run) +                                                                          \
+     PROGRAM_MAX_INSNS * (sizeof(struct bound_insn) + 2 * sizeof(struct chain_step) + 2) + 128 +   \
      BIND_MAX_DRAWS * sizeof(struct bound_draw) +                                                  \
      PASS_MAX_REDUCTIONS * (sizeof(struct reducing) + KERNEL_GRANULE * sizeof(double)) +           \
      PASS_MAX_REDUCTIONS * (sizeof(struct scanning) + sizeof(struct counting) + 64) +              \

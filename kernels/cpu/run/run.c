@@ -19,7 +19,7 @@
 
 #include "kernels/cpu/run/kth.h"
 #include "kernels/cpu/levels/lines.h"
-#include "kernels/cpu/run/movement.h"
+#include "kernels/cpu/moves/movement.h"
 #include "kernels/cpu/run/qr_rows.h"
 #include "proto/util.h"
 
@@ -56,7 +56,7 @@ static void load_inputs(struct run *run, uint64_t first, size_t n)
     run->n_fetches = run->next_fetch = 0;
     run->n_fetch_lines = 0;
     for (unsigned i = 0; i < run->n_inputs; i++) {
-        const struct stream *s = &run->inputs[i];
+        struct stream *s = &run->inputs[i];
         void *p;
         if (s->kind == STREAM_PERIODIC) {
             p = (char *)s->buffer + ((first % s->n_run) << s->item_log2);
@@ -68,7 +68,7 @@ static void load_inputs(struct run *run, uint64_t first, size_t n)
         }
         run->address[s->slot] = p;
     }
-    if (run->n_insns < 2 && run->n_fetches < 2)
+    if (run->pass->n_insns < 2 && run->n_fetches < 2)
         run->n_fetches = 0; /* one array read straight through: the processor sees that itself */
     bool is_counted = run_counts(run, first, n);
     for (unsigned i = 0; i < run->n_indices; i++)
@@ -95,6 +95,14 @@ static uint32_t place_outputs(struct run *run, uint64_t first, size_t n)
     return placed;
 }
 
+static void run_chain(const struct run *run, const struct bound_insn *insn, bool is_past,
+                      size_t done, size_t n, void *dst)
+{
+    const struct chain_kernels *chains = run->engine->chains;
+    chain_fn *kernel = (is_past ? chains->past : chains->kernel)[insn->dtype];
+    kernel(n, dst, done, run->address, insn->steps, insn->n_steps);
+}
+
 /* Writes n elements, from the strip's element `done` on, where they go. */
 static void run_piece(struct run *run, const struct bound_insn *insn, size_t done, size_t n)
 {
@@ -104,13 +112,17 @@ static void run_piece(struct run *run, const struct bound_insn *insn, size_t don
         src[j] = (char *)run->address[insn->src[j]] + (done << store->src_log2[j]);
     unsigned item_log2 = store->stream.item_log2;
     char *buffer = run->address[insn->dst], *place = store->place + (done << item_log2);
-    if (insn->past && ((uintptr_t)place & (LINE_BYTES - 1)) == 0) {
-        insn->past(n, place, src[0], src[1], src[2], &run->events);
-        return;
-    }
-    if (store->is_read_again)
+    bool is_past = insn->past && ((uintptr_t)place & (LINE_BYTES - 1)) == 0;
+    if (is_past)
+        buffer = place;
+    else if (store->is_read_again)
         buffer += done << item_log2;
-    insn->kernel(n, buffer, src[0], src[1], src[2], &run->events);
+    if (insn->n_steps > 0)
+        run_chain(run, insn, is_past, done, n, buffer);
+    else
+        (is_past ? insn->past : insn->kernel)(n, buffer, src[0], src[1], src[2], &run->events);
+    if (is_past)
+        return;
     run->engine->move->stream(n << item_log2, place, buffer);
 }
 
@@ -203,6 +215,10 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
             continue;
         }
         fetch_ahead(run, n_share);
+        if (insn->n_steps > 0) {
+            run_chain(run, insn, false, 0, n, address[insn->dst]);
+            continue;
+        }
         insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
                      address[insn->src[2]], &run->events);
     }
@@ -214,7 +230,7 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
     for (unsigned i = 0; i < run->n_stores; i++) {
         if (placed >> i & 1)
             continue;
-        const struct bound_store *store = &run->stores[i];
+        struct bound_store *store = &run->stores[i];
         stream_store(&store->stream, run->box, first, n, run->engine->move, address[store->src],
                      run->spare);
     }

@@ -14,6 +14,7 @@ struct cpu_engine {
     const kernel_table *past, *drawn, *past_drawn;
     const kernel_casts *casts;
     const kernel_row *mixed;
+    const struct chain_kernels *chains;
     const reduce_table *reduce, *sums, *extrema;
     const reduce_fused_table *fused;
     const rows_table *rows;
@@ -54,6 +55,10 @@ struct bound_insn {
     uint16_t streamed; /* the store that takes the result past the cache; NO_STORE */
     uint16_t drawn;    /* of the draws, where a strip's numbers count up; NO_DRAW: as any other */
     uint16_t worst_ns; /* for an element */
+    /* Of a chain, of which this is the last; n_steps 0: of one instruction. */
+    uint16_t n_steps;
+    uint8_t dtype;
+    const struct chain_step *steps;
 };
 #define NO_STORE UINT16_MAX
 #define NO_DRAW  UINT16_MAX
@@ -124,6 +129,8 @@ struct run {
     struct bound_insn *insns;
     struct bound_loop *loops;
     struct bound_draw *draws;
+    struct chain_step *steps;
+    uint16_t *n_uses;      /* of what instructions give, for chains */
     struct stream *inputs; /* those that the pass reads; then earlier passes' results */
     struct index_stream *indices;
     struct index_stream *numbers; /* that of the indices which draws are made for; NULL: none */

@@ -20,7 +20,7 @@ static const void *cast_strip(struct run *run, const struct bound_store *store, 
 
 static void store_scan(struct run *run, struct bound_store *store, uint64_t first, size_t n)
 {
-    const struct stream *s = &store->stream;
+    struct stream *s = &store->stream;
     bool is_whole = n % KERNEL_GRANULE == 0 && (s->kind == STREAM_LINEAR || s->kind == STREAM_RUNS);
     void *place = NULL;
     if (is_whole && store->cast && !s->bypasses_cache)

@@ -15,7 +15,7 @@
  */
 #include "kernels/cpu/run/stream.h"
 
-#include "kernels/cpu/run/strided.h"
+#include "kernels/cpu/moves/strided.h"
 #include "kernels/neighbours.h"
 #include "proto/util.h"
 
@@ -97,6 +97,7 @@ static void describe(struct stream *s, const struct engine_view *view, enum dtyp
         .base = view->base,
         .strides = view->strides,
         .kind = STREAM_COPIED,
+        .run_first = INT64_MAX,
         .goes_on_axes = view->goes_on_axes,
     };
 }
@@ -127,10 +128,11 @@ static void find_kind(struct stream *s, const struct engine_box *box, uint64_t p
         s->n_run = (uint64_t)box->count[fastest];
         if (s->strides[fastest] == (int64_t)1 << s->item_log2 && s->n_run >= MIN_RUN)
             s->kind = STREAM_RUNS;
+        edges_find_inside(s, box, &s->run_low, &s->run_high);
         return;
     }
     if (w.axes[0].strides[0] == (int64_t)1 << s->item_log2 || w.axes[0].count == 1) {
-        s->n_run = (uint64_t)w.axes[0].count;
+        s->n_run = s->run_high = (uint64_t)w.axes[0].count;
         if (w.n == 1)
             s->kind = STREAM_LINEAR;
         else if (s->n_run >= MIN_RUN)
@@ -160,19 +162,33 @@ void stream_init_near(struct stream *s, const struct engine_box *box,
     find_kind(s, box, period_limit);
 }
 
-void *stream_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n)
+/* The run in which an element is. */
+static void find_run(struct stream *s, const struct engine_box *box, uint64_t element)
+{
+    struct box w;
+    struct box_place place;
+    s->run_first = element - element % s->n_run;
+    if (s->near) {
+        s->run = edges_find_row(s, box, s->run_first);
+        return;
+    }
+    walk_init(&w, box, s->strides);
+    box_locate(&w, s->run_first, &place);
+    s->run = s->base + place.offset[0];
+}
+
+void *stream_direct(struct stream *s, const struct engine_box *box, uint64_t first, size_t n)
 {
     if (s->kind == STREAM_LINEAR)
         return s->base + (first << s->item_log2);
-    if (s->kind != STREAM_RUNS || first % s->n_run + n > s->n_run)
+    if (s->kind != STREAM_RUNS)
         return NULL;
-    if (s->near)
-        return edges_direct(s, box, first, n);
-    struct box w;
-    struct box_place place;
-    walk_init(&w, box, s->strides);
-    box_locate(&w, first, &place);
-    return s->base + place.offset[0];
+    if (first - s->run_first >= s->n_run)
+        find_run(s, box, first);
+    uint64_t at = first - s->run_first;
+    if (!s->run || at < s->run_low || at + n > s->run_high)
+        return NULL;
+    return s->run + (at << s->item_log2);
 }
 
 void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
@@ -194,7 +210,7 @@ void stream_load(const struct stream *s, const struct engine_box *box, uint64_t 
         move->normalise(n, buffer, buffer);
 }
 
-void stream_store(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
+void stream_store(struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare)
 {
     if (s->is_swapped) {

@@ -18,6 +18,10 @@ struct stream {
     unsigned item_log2;
     bool is_swapped, bypasses_cache, is_fetched_ahead;
     uint64_t n_run;
+    /* STREAM_RUNS: the run that was used last begins at this element; INT64_MAX: none was. Where it
+     * is (NULL: all of it is beyond), and which of its elements are there. */
+    uint64_t run_first, run_low, run_high;
+    char *run;
     char *base;
     const int64_t *strides;
     uintptr_t low, high; /* the bytes touched, [low, high) */
@@ -45,7 +49,7 @@ static inline bool stream_overlaps(const struct stream *a, const struct stream *
 }
 
 /* The elements [first, first + n) where they lie, or NULL where they must be copied. */
-void *stream_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n);
+void *stream_direct(struct stream *s, const struct engine_box *box, uint64_t first, size_t n);
 
 /* Copies the elements to `buffer`, native, bools as 0 and 1, and repeats the last one up to
  * KERNEL_GRANULE. */
@@ -53,16 +57,18 @@ void stream_load(const struct stream *s, const struct engine_box *box, uint64_t 
                  const struct move_kernels *move, void *buffer);
 
 /* edges.c, of nears: whether any elements of the box lie beyond an end of an axis, s->near and
- * near_of being set; then as stream_direct(), of elements that are in one run; and elements
- * to a strip, in the byte order of the array. */
+ * near_of being set; where the row begins in which an element lies, NULL: beyond, and which
+ * elements of each row are not; and elements to a strip, in the byte order of the array. */
 bool edges_are_in(const struct stream *s, const struct engine_box *box);
-void *edges_direct(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n);
+char *edges_find_row(const struct stream *s, const struct engine_box *box, uint64_t element);
+void edges_find_inside(const struct stream *s, const struct engine_box *box, uint64_t *ret_low,
+                       uint64_t *ret_high);
 void edges_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                 char *strip);
 
 /* Copies a strip to its place, past the cache where it should and is contiguous. `spare` is a
  * strip's buffer that may be overwritten. */
-void stream_store(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
+void stream_store(struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                   const struct move_kernels *move, const void *strip, void *spare);
 
 /* An operand without memory: the elements' coordinates along one axis of the pass, as int64; or

@@ -5,7 +5,7 @@
  * as they are, so both sides have one dtype and byte order, and no bool, whose bytes have to become
  * 0 and 1. Everything else goes through strips. Called by run.c for each box.
  */
-#include "kernels/cpu/run/movement.h"
+#include "kernels/cpu/moves/movement.h"
 
 #include "proto/box.h"
 #include "proto/util.h"

@@ -5,7 +5,7 @@
  * line that is fetched is used up; where rows are very short, the long side becomes the inner loop.
  * Called by stream.c for whatever cannot be used in place.
  */
-#include "kernels/cpu/run/strided.h"
+#include "kernels/cpu/moves/strided.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
