@@ -1,7 +1,7 @@
 /* CRC-32C, and the codecs that put a checksum before or behind a chunk's bytes.
  *
  * values[0]: 1 where the checksum stands before the bytes, as numcodecs has it of crc32 and adler32
- * unless told otherwise; four bytes, little-endian.
+ * unless told otherwise; four bytes, little-endian. HDF5's fletcher32 is one of them.
  *
  * The processor's instruction where there is one, else a table of eight times 256 words: eight
  * bytes at a time.
@@ -78,6 +78,8 @@ static uint32_t checksum(const struct codec_step *step, const void *bytes, size_
 {
     if (step->codec == &codec_crc32)
         return libdeflate_crc32(0, bytes, n_bytes);
+    if (step->codec == &codec_fletcher32)
+        return fletcher32(bytes, n_bytes);
     return step->codec == &codec_adler32 ? libdeflate_adler32(1, bytes, n_bytes)
                                          : crc32c(bytes, n_bytes);
 }
@@ -100,9 +102,9 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
         bytes += SUM_BYTES;
     else
         sum += n;
-    uint32_t stored =
-        (uint32_t)sum[0] | (uint32_t)sum[1] << 8 | (uint32_t)sum[2] << 16 | (uint32_t)sum[3] << 24;
-    if (checksum(step, bytes, n) != stored)
+    uint32_t stored = (uint32_t)codec_read_little(sum, SUM_BYTES);
+    if (step->codec == &codec_fletcher32 ? !fletcher32_is(bytes, n, stored)
+                                         : checksum(step, bytes, n) != stored)
         return CODEC_FAULT_CHECKSUM;
     memcpy(ret_bytes, bytes, n);
     *ret_n_bytes = n;
@@ -121,8 +123,7 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
     else
         to += n_from;
     memcpy(bytes, from, n_from);
-    for (int i = 0; i < SUM_BYTES; i++)
-        to[i] = (uint8_t)(sum >> 8 * i);
+    codec_write_little(to, SUM_BYTES, sum);
     *ret_n_bytes = n_from + SUM_BYTES;
     return 0;
 }
@@ -135,6 +136,14 @@ static size_t bound(const struct codec_step *step, size_t n_bytes)
 const struct codec codec_crc32c = {
     .name = "crc32c",
     .zarr_name = "crc32c",
+    .decode = decode,
+    .encode = encode,
+    .bound = bound,
+};
+const struct codec codec_fletcher32 = {
+    .name = "fletcher32",
+    .hdf5_id = 3,
+    .zarr_name = "fletcher32",
     .decode = decode,
     .encode = encode,
     .bound = bound,

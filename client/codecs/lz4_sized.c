@@ -14,8 +14,7 @@ static int decode(const struct codec_step *step, struct codec_scratch *scratch, 
     const uint8_t *at = from;
     if (n_from < HEAD_BYTES)
         return CODEC_FAULT_SHORT;
-    uint32_t n_bytes =
-        (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    uint32_t n_bytes = (uint32_t)codec_read_little(at, HEAD_BYTES);
     if (n_bytes > room)
         return CODEC_FAULT_LONG;
     if (n_bytes > INT_MAX || n_from - HEAD_BYTES > INT_MAX)
@@ -39,8 +38,7 @@ static int encode(const struct codec_step *step, struct codec_scratch *scratch, 
                                  left > INT_MAX ? INT_MAX : (int)left);
     if (n <= 0)
         return CODEC_FAULT_LONG;
-    for (int i = 0; i < HEAD_BYTES; i++)
-        to[i] = (uint8_t)(n_from >> 8 * i);
+    codec_write_little(to, HEAD_BYTES, n_from);
     *ret_n_bytes = HEAD_BYTES + (size_t)n;
     return 0;
 }

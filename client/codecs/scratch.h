@@ -42,6 +42,25 @@ static inline void codec_write_big(uint8_t *bytes, int n, uint64_t value)
         bytes[i] = (uint8_t)value;
 }
 
+/* The lowest first. */
+static inline uint64_t codec_read_little(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    for (int i = n; i-- > 0;)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static inline void codec_write_little(uint8_t *bytes, int n, uint64_t value)
+{
+    for (int i = 0; i < n; i++, value >>= 8)
+        bytes[i] = (uint8_t)value;
+}
+
+/* Of fletcher32.c, for the codec: whether the sum of the bytes is this one; and the sum. */
+bool fletcher32_is(const uint8_t *bytes, size_t n_bytes, uint32_t sum);
+uint32_t fletcher32(const uint8_t *bytes, size_t n_bytes);
+
 /* Rows of the table, each in a file of its own. */
 extern const struct codec codec_adler32, codec_bitshuffle, codec_blosc, codec_blosc2, codec_bz2,
     codec_crc32, codec_crc32c, codec_deflate, codec_delta, codec_fixedscaleoffset, codec_fletcher32,

@@ -82,10 +82,17 @@ void shuffle_split(const void *items, void *planes, size_t n_items, size_t item_
     }
 }
 
-static int check(size_t n_from, size_t room, size_t *ret_n_bytes)
+typedef void move_fn(const void *from, void *to, size_t n_items, size_t item_bytes);
+
+static int turn(move_fn *move, const struct codec_step *step, const void *from, size_t n_from,
+                void *ret_bytes, size_t room, size_t *ret_n_bytes)
 {
+    size_t item_bytes = item_bytes_of(step), n_items = n_from / item_bytes;
+    size_t n_whole = n_items * item_bytes;
     if (n_from > room)
         return CODEC_FAULT_LONG;
+    move(from, ret_bytes, n_items, item_bytes);
+    memcpy((uint8_t *)ret_bytes + n_whole, (const uint8_t *)from + n_whole, n_from - n_whole);
     *ret_n_bytes = n_from;
     return 0;
 }
@@ -93,27 +100,13 @@ static int check(size_t n_from, size_t room, size_t *ret_n_bytes)
 static int decode(const struct codec_step *step, struct codec_scratch *scratch, const void *from,
                   size_t n_from, void *ret_bytes, size_t room, size_t *ret_n_bytes)
 {
-    size_t item_bytes = item_bytes_of(step), n_items = n_from / item_bytes;
-    size_t n_whole = n_items * item_bytes;
-    int r = check(n_from, room, ret_n_bytes);
-    if (r)
-        return r;
-    shuffle_join(from, ret_bytes, n_items, item_bytes);
-    memcpy((uint8_t *)ret_bytes + n_whole, (const uint8_t *)from + n_whole, n_from - n_whole);
-    return 0;
+    return turn(shuffle_join, step, from, n_from, ret_bytes, room, ret_n_bytes);
 }
 
 static int encode(const struct codec_step *step, struct codec_scratch *scratch, const void *from,
                   size_t n_from, void *ret_bytes, size_t room, size_t *ret_n_bytes)
 {
-    size_t item_bytes = item_bytes_of(step), n_items = n_from / item_bytes;
-    size_t n_whole = n_items * item_bytes;
-    int r = check(n_from, room, ret_n_bytes);
-    if (r)
-        return r;
-    shuffle_split(from, ret_bytes, n_items, item_bytes);
-    memcpy((uint8_t *)ret_bytes + n_whole, (const uint8_t *)from + n_whole, n_from - n_whole);
-    return 0;
+    return turn(shuffle_split, step, from, n_from, ret_bytes, room, ret_n_bytes);
 }
 
 static size_t bound(const struct codec_step *step, size_t n_bytes)

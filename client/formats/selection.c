@@ -369,3 +369,16 @@ void selection_apply(const struct selection *selection, struct array *array, uin
                                                        : strides[axis] * selection->axes[axis].step;
     }
 }
+
+void selection_meet(const struct selection_axis *axis, int64_t low, int64_t length,
+                    int64_t *ret_first, int64_t *ret_end)
+{
+    int64_t high = low + length, step = axis->step;
+    if (step > 0) {
+        *ret_first = axis->start >= low ? 0 : (low - axis->start - 1) / step + 1;
+        *ret_end = axis->start >= high ? 0 : (high - axis->start - 1) / step + 1;
+    } else {
+        *ret_first = axis->start < high ? 0 : (axis->start - high) / -step + 1;
+        *ret_end = axis->start < low ? 0 : (axis->start - low) / -step + 1;
+    }
+}

@@ -21,6 +21,11 @@ struct selection {
 };
 #define SELECTION_NEW_AXIS (-1)
 
+/* The elements i of an axis' selection, [first, end), that lie in [low, low + length) of what is
+ * selected from, were there no end of them: i may be `count` or more. */
+void selection_meet(const struct selection_axis *axis, int64_t low, int64_t length,
+                    int64_t *ret_first, int64_t *ret_end);
+
 /* Everything. */
 void selection_whole(int ndim, const int64_t *shape, struct selection *ret_selection);
 

@@ -200,15 +200,8 @@ struct block {
 static struct common meet(const struct selection_axis *axis, int64_t start, int64_t count,
                           int64_t chunk, int64_t chunk_length)
 {
-    int64_t low = chunk * chunk_length, high = low + chunk_length; /* of the source's elements */
-    int64_t step = axis->step, from, to;                           /* i in [from, to) */
-    if (step > 0) {
-        from = axis->start >= low ? 0 : (low - axis->start - 1) / step + 1;
-        to = axis->start >= high ? 0 : (high - axis->start - 1) / step + 1;
-    } else {
-        from = axis->start < high ? 0 : (axis->start - high) / -step + 1;
-        to = axis->start < low ? 0 : (axis->start - low) / -step + 1;
-    }
+    int64_t low = chunk * chunk_length, from, to; /* of the source's elements; i in [from, to) */
+    selection_meet(axis, low, chunk_length, &from, &to);
     if (from < start)
         from = start;
     if (to > start + count)
@@ -216,8 +209,8 @@ static struct common meet(const struct selection_axis *axis, int64_t start, int6
     return (struct common){
         .first = from,
         .count = to > from ? to - from : 0,
-        .in_chunk = axis->start + from * step - low,
-        .step = step,
+        .in_chunk = axis->start + from * axis->step - low,
+        .step = axis->step,
     };
 }
 

@@ -182,21 +182,6 @@ static void place_of(const struct packed_part *part, uint64_t index, int64_t *re
     }
 }
 
-static void meet(const struct selection_axis *axis, int64_t chunk, int64_t chunk_length,
-                 int64_t *ret_first, int64_t *ret_end)
-{
-    int64_t low = chunk * chunk_length, high = low + chunk_length, step = axis->step, from, to;
-    if (step > 0) {
-        from = axis->start >= low ? 0 : (low - axis->start - 1) / step + 1;
-        to = axis->start >= high ? 0 : (high - axis->start - 1) / step + 1;
-    } else {
-        from = axis->start < high ? 0 : (axis->start - high) / -step + 1;
-        to = axis->start < low ? 0 : (axis->start - low) / -step + 1;
-    }
-    *ret_first = from;
-    *ret_end = max_i64(min_i64(to, axis->count), from);
-}
-
 static void lay_stream(uint64_t index, struct packed_piece *piece)
 {
     const struct packed_part *part = piece->part;
@@ -226,7 +211,8 @@ static void lay_grid(uint64_t index, int64_t item_bytes, struct packed_piece *pi
     for (int k = part->ndim - 1; k >= 0; k--) {
         const struct selection_axis *axis = &part->axes[k];
         int64_t first, end;
-        meet(axis, place[k], part->chunk_shape[k], &first, &end);
+        selection_meet(axis, place[k] * part->chunk_shape[k], part->chunk_shape[k], &first, &end);
+        end = max_i64(min_i64(end, axis->count), first);
         piece->to_bytes += first * part->to_strides[k];
         piece->from_bytes +=
             (axis->start + first * axis->step - place[k] * part->chunk_shape[k]) * part->strides[k];
