@@ -123,8 +123,6 @@ static struct take *take_new(struct gad_array *array, struct gad_array *indices,
     for (int i = axis; i < axis + n_axes; i++)
         take->length =
             mul_saturating_i64(take->length, array->info.shape[i]); /* beside an axis of 0 */
-    while (take->place_bits < 63 && (take->length - 1) >> take->place_bits > 0)
-        take->place_bits++;
     take->is_in_file = is_in_file(array);
     take->is_in_memory = has_memory(array);
     take->memory_bytes = options->memory_bytes ? options->memory_bytes : MEMORY_BYTES;

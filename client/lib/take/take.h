@@ -8,6 +8,7 @@
 
 #include "client/array.h"
 #include "client/gpuarrayd-take.h"
+#include "client/rows/row_order.h"
 
 #include <pthread.h>
 
@@ -23,7 +24,6 @@ struct take {
     int axis, n_axes, n_index_axes, n_after;
     enum gad_take_mode mode;
     int64_t length;             /* of the axes that are one */
-    unsigned place_bits;        /* that a place below it needs */
     int64_t gap_bytes;          /* between elements, that are read rather than passed over */
     int64_t chunk_places;       /* that are decoded together, or cost as much as one; at least 1 */
     bool is_in_file;            /* its elements lie there as they are */
@@ -56,14 +56,6 @@ int take_read(const struct gad_array *array, const int64_t *start, const int64_t
 /* Of a box of the indices, in C order. ret_places has room for all. Positive errno. */
 int take_places(struct take *take, const int64_t *start, const int64_t *count, int64_t *ret_places);
 
-/* A place, and which one it was among some: place << order_bits | order. Sorted they are in order
- * of place; at most 2^order_bits are made at once. */
-unsigned take_order_bits(const struct take *take);
-/* In place, from n places. */
-void take_make_keys(int64_t *places, size_t n, unsigned order_bits);
-/* spare: room for as many. Returns those of the two that are sorted. */
-uint64_t *take_sort(uint64_t *keys, uint64_t *spare, size_t n, unsigned order_bits);
-
 /* Elements at places -------------------------------------------------------------------------- */
 
 /* What is read of each place: a box of the axes before and after. */
@@ -76,9 +68,10 @@ struct take_part {
     int64_t outer_stride;      /* there, bytes */
 };
 
-/* Sorted keys, by as many threads as there are parts of them. Positive errno. */
-int take_gather(struct take *take, const struct take_part *part, const uint64_t *keys, size_t n,
-                unsigned order_bits);
+/* n of an order whose rows are places, by as many threads as there are parts of it. Positive errno.
+ */
+int take_gather(struct take *take, const struct take_part *part, const struct wanted_row *wanted,
+                size_t n);
 /* From memory, in any order. */
 void take_copy(const struct take *take, const struct take_part *part, const int64_t *places,
                size_t n);

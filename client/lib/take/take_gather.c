@@ -19,7 +19,7 @@
 
 #define DIRECT_BYTES (16u * 1024u) /* of a run, which is not copied */
 
-/* Keys [from, to) and the places that are read for them. */
+/* Wanted ones [from, to) and the places that are read for them. */
 struct span {
     size_t from, to;
     int64_t first, n_places;
@@ -30,9 +30,8 @@ struct span {
 struct gathering {
     struct take *take;
     const struct take_part *part;
-    const uint64_t *keys;
+    const struct wanted_row *wanted; /* places, and which ones they are of the part */
     size_t n;
-    unsigned order_bits;
     int64_t place_bytes, gap_places;
     /* Whether each place is one run of bytes in a file; where place 0 is, how far they are apart.
      */
@@ -43,12 +42,12 @@ struct gathering {
 
 static int64_t place_of(const struct gathering *g, size_t i)
 {
-    return (int64_t)(g->keys[i] >> g->order_bits);
+    return g->wanted[i].row;
 }
 
 static size_t order_of(const struct gathering *g, size_t i)
 {
-    return (size_t)(g->keys[i] & ((UINT64_C(1) << g->order_bits) - 1));
+    return g->wanted[i].place;
 }
 
 static void copy_element(char *to, const char *from, size_t n_bytes)
@@ -89,17 +88,17 @@ static void set_box(const struct gathering *g, int64_t low, int64_t high, struct
     }
 }
 
-/* As many keys from `from` on as are a run in the array and in the result. */
+/* As many from `from` on as are a run in the array and in the result. */
 static size_t run_length(const struct gathering *g, size_t from)
 {
     const struct take *take = g->take;
-    uint64_t step = (UINT64_C(1) << g->order_bits) + 1;
     size_t n = 1, most = g->n - from;
     if (take->n_axes > 1) {
         int64_t size = take->array->info.shape[take->axis + take->n_axes - 1];
         most = min_u64(most, (uint64_t)(size - place_of(g, from) % size));
     }
-    while (n < most && g->keys[from + n] == g->keys[from + n - 1] + step)
+    while (n < most && place_of(g, from + n) == place_of(g, from) + (int64_t)n &&
+           order_of(g, from + n) == order_of(g, from) + n)
         n++;
     return n;
 }
@@ -210,14 +209,13 @@ static void find_runs(struct gathering *g)
             g->file_offset += (uint64_t)(g->part->start[k] * info->strides[k]);
 }
 
-int take_gather(struct take *take, const struct take_part *part, const uint64_t *keys, size_t n,
-                unsigned order_bits)
+int take_gather(struct take *take, const struct take_part *part, const struct wanted_row *wanted,
+                size_t n)
 {
     struct gathering g = {.take = take,
                           .part = part,
-                          .keys = keys,
+                          .wanted = wanted,
                           .n = n,
-                          .order_bits = order_bits,
                           .place_bytes = part->n_outer * (int64_t)part->inner_bytes,
                           .gap_places = take->gap_bytes / (int64_t)part->inner_bytes + 1};
     _cleanup_free_ char *bounce = malloc(max_u64(TAKE_BOUNCE_BYTES, (uint64_t)g.place_bytes));

@@ -45,9 +45,8 @@ int take_block(struct take *take, const int64_t *start, const int64_t *count, ch
 {
     struct take_part part;
     size_t n = set_part(take, start, count, &part);
-    unsigned order_bits = take_order_bits(take);
-    size_t most = (size_t)1 << order_bits;
-    _cleanup_free_ int64_t *places = malloc(2 * n * sizeof(*places));
+    struct row_order order;
+    _cleanup_free_ int64_t *places = malloc(n * sizeof(*places));
     int r = places ? take_places(take, start + take->axis, count + take->axis, places) : ENOMEM;
     if (r)
         return r;
@@ -56,14 +55,10 @@ int take_block(struct take *take, const int64_t *start, const int64_t *count, ch
         take_copy(take, &part, places, n);
         return 0;
     }
-    uint64_t *spare = (uint64_t *)(places + n);
-    for (size_t first = 0; first < n && r == 0; first += most) {
-        size_t some = first + most < n ? most : n - first;
-        part.to = block + first * part.inner_bytes;
-        take_make_keys(places + first, some, order_bits);
-        uint64_t *keys = take_sort((uint64_t *)places + first, spare, some, order_bits);
-        r = take_gather(take, &part, keys, some, order_bits);
-    }
+    if (row_order_init(&order, n, places))
+        return ENOMEM;
+    r = take_gather(take, &part, order.wanted, n);
+    row_order_deinit(&order);
     return r;
 }
 

@@ -34,6 +34,7 @@
 #define N_PIECES      64
 #define TAIL_SHARE    8 /* of a window that is kept behind it */
 #define MAX_WASTED    2
+#define ORDER_BYTES   40  /* of an index, while a window is sorted */
 #define WORTH         1.5 /* as many reads without a window as with it */
 
 enum window_state { WINDOW_NONE, WINDOW_SORTING, WINDOW_FILLING, WINDOW_READY, WINDOW_APART };
@@ -53,9 +54,7 @@ struct take_window {
     int64_t first, n_rows;
     char *data, *tail;
     int64_t tail_first, n_tail_rows;
-    uint64_t *keys;
-    size_t n_keys;
-    unsigned order_bits;
+    struct row_order order;    /* of places, while it is filled */
     unsigned n_begun, n_ended; /* pieces */
     unsigned n_users;          /* threads that copy from data or tail */
     uint64_t served_bytes, late_bytes;
@@ -85,11 +84,8 @@ int take_window_new(struct take *take, const struct gad_array_info *result)
     own.row_indices = row;
     own.row_bytes = (size_t)row * element_bytes;
     own.n_rows_all = result->shape[take->axis];
-    own.order_bits = take_order_bits(take);
-    uint64_t with_keys = own.row_bytes + own.row_bytes / TAIL_SHARE + (uint64_t)row * 16;
-    uint64_t most =
-        min_u64(take->memory_bytes / with_keys, (UINT64_C(1) << own.order_bits) / (uint64_t)row);
-    own.most_rows = (int64_t)min_u64(most, (uint64_t)own.n_rows_all);
+    uint64_t with_order = own.row_bytes + own.row_bytes / TAIL_SHARE + (uint64_t)row * ORDER_BYTES;
+    own.most_rows = (int64_t)min_u64(take->memory_bytes / with_order, (uint64_t)own.n_rows_all);
     if ((uint64_t)own.most_rows * own.row_bytes <= BLOCK_BYTES)
         return 0;
     memcpy(own.shape, result->shape, sizeof(own.shape));
@@ -110,7 +106,7 @@ void take_window_free(struct take_window *window)
     pthread_mutex_destroy(&window->lock);
     free(window->data);
     free(window->tail);
-    free(window->keys);
+    row_order_deinit(&window->order);
     free(window);
 }
 
@@ -159,34 +155,21 @@ static int sort_window(struct take *take, bool *ret_is_local)
 {
     struct take_window *w = take->window;
     size_t n = (size_t)(w->n_rows * w->row_indices);
-    int64_t *places = large_alloc(n * sizeof(*places));
-    _cleanup_free_ uint64_t *spare = NULL;
+    _cleanup_free_ int64_t *places = large_alloc(n * sizeof(*places));
     int r = places ? read_places(take, places) : ENOMEM;
     *ret_is_local = r == 0 && is_local(take, places, n);
-    if (r || *ret_is_local) {
-        free(places);
+    if (r || *ret_is_local)
         return r;
-    }
-    w->keys = (uint64_t *)places;
-    spare = large_alloc(n * sizeof(*spare));
-    if (!spare || (!w->data && !(w->data = large_alloc((size_t)w->most_rows * w->row_bytes))))
+    if (!w->data && !(w->data = large_alloc((size_t)w->most_rows * w->row_bytes)))
         return ENOMEM;
-    take_make_keys(places, n, w->order_bits);
-    uint64_t *sorted = take_sort(w->keys, spare, n, w->order_bits);
-    if (sorted == spare) {
-        spare = w->keys;
-        w->keys = sorted;
-    }
-    w->n_keys = n;
-    return 0;
+    return row_order_init(&w->order, n, places) ? ENOMEM : 0;
 }
 
 /* Under the lock ------------------------------------------------------------------------------- */
 
 static void end(struct take_window *w, enum window_state state)
 {
-    free(w->keys);
-    w->keys = NULL;
+    row_order_deinit(&w->order);
     w->state = state;
     pthread_cond_broadcast(&w->changed);
 }
@@ -249,7 +232,7 @@ static void fill_piece(struct take *take)
 {
     struct take_window *w = take->window;
     unsigned piece = w->n_begun++;
-    size_t from = w->n_keys * piece / N_PIECES, to = w->n_keys * (piece + 1) / N_PIECES;
+    size_t from = w->order.n * piece / N_PIECES, to = w->order.n * (piece + 1) / N_PIECES;
     struct take_part part = {.n_outer = 1, .to = w->data};
     bool has_failed = w->failed_error != 0;
     pthread_mutex_unlock(&w->lock);
@@ -259,7 +242,7 @@ static void fill_piece(struct take *take)
         part.count[i] = is_after ? take->array->info.shape[i] : 1;
         part.inner_bytes *= (size_t)part.count[i];
     }
-    int r = has_failed ? 0 : take_gather(take, &part, w->keys + from, to - from, w->order_bits);
+    int r = has_failed ? 0 : take_gather(take, &part, w->order.wanted + from, to - from);
     pthread_mutex_lock(&w->lock);
     if (r && w->failed_error == 0)
         w->failed_error = r;

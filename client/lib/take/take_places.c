@@ -1,10 +1,7 @@
-/* Indices as places, and places in order.
+/* Indices as places.
  *
  * Indices are read into memory of our own before they are checked: whoever has them may write them
  * meanwhile. A place that has passed is below the length of its axis.
- *
- * Sorting is by digits of eight bits, the lowest first, of as many of them as the places differ in;
- * keys that are in order already are left alone.
  *
  * Called by take_provider.c and take_window.c, by any thread.
  */
@@ -122,48 +119,4 @@ int take_places(struct take *take, const int64_t *start, const int64_t *count, i
         }
     }
     return 0;
-}
-
-/* Keys ----------------------------------------------------------------------------------------- */
-
-unsigned take_order_bits(const struct take *take)
-{
-    unsigned rest = 64 - take->place_bits;
-    return rest < 30 ? rest : 30;
-}
-
-void take_make_keys(int64_t *places, size_t n, unsigned order_bits)
-{
-    for (size_t i = 0; i < n; i++)
-        places[i] = (int64_t)((uint64_t)places[i] << order_bits | i);
-}
-
-uint64_t *take_sort(uint64_t *keys, uint64_t *spare, size_t n, unsigned order_bits)
-{
-    uint64_t differing = 0;
-    bool is_sorted = true;
-    for (size_t i = 1; i < n; i++) {
-        differing |= keys[i] ^ keys[0];
-        is_sorted &= keys[i - 1] < keys[i];
-    }
-    if (is_sorted)
-        return keys;
-    for (unsigned shift = order_bits; shift < 64 && differing >> shift; shift += 8) {
-        size_t at[256] = {0}, sum = 0;
-        if ((differing >> shift & 0xff) == 0)
-            continue;
-        for (size_t i = 0; i < n; i++)
-            at[keys[i] >> shift & 0xff]++;
-        for (unsigned digit = 0; digit < 256; digit++) {
-            size_t n_of_it = at[digit];
-            at[digit] = sum;
-            sum += n_of_it;
-        }
-        for (size_t i = 0; i < n; i++)
-            spare[at[keys[i] >> shift & 0xff]++] = keys[i];
-        uint64_t *sorted = spare;
-        spare = keys;
-        keys = sorted;
-    }
-    return keys;
 }
