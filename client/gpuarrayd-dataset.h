@@ -98,7 +98,7 @@ struct gad_loader_options {
     bool drop_last;         /**< no batch that is shorter than the others */
     uint32_t rank, world;   /**< world 0: one rank; rank is below it */
     unsigned prefetch;      /**< batches made ahead, at least; 0: 2 */
-    uint64_t memory_bytes;  /**< of rows in windows; 0: 256 MiB. Batches, 40 bytes for each row of a
+    uint64_t memory_bytes;  /**< of rows in windows; 0: 256 MiB. Batches, 24 bytes for each row of a
                                  window (at most twice the memory), and parts that are small beside
                                  it come on top */
     const char *scratch;    /**< a folder for the plan copy; NULL: none */

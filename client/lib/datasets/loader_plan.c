@@ -23,7 +23,7 @@
 #define SMALL_PART      16u  /* this share of the memory is little */
 #define LONG_ROW_BYTES  2048 /* of a file: worth reading by itself, wherever it is */
 #define BATCH_ALIGNMENT 64u
-#define ROW_COST_BYTES  41u  /* of a row in a window: its number, its places in the order, a mark */
+#define ROW_COST_BYTES  25u  /* of a row in a window: its number, its place in the order, a mark */
 #define BLOCKS_WINDOW   128u /* batches whose rows are mixed; see epoch_order.c */
 
 static const char *const plan_names[] = {

@@ -34,7 +34,7 @@
 #define N_PIECES      64
 #define TAIL_SHARE    8 /* of a window that is kept behind it */
 #define MAX_WASTED    2
-#define ORDER_BYTES   40  /* of an index, while a window is sorted */
+#define ORDER_BYTES   24  /* of an index, while a window is sorted */
 #define WORTH         1.5 /* as many reads without a window as with it */
 
 enum window_state { WINDOW_NONE, WINDOW_SORTING, WINDOW_FILLING, WINDOW_READY, WINDOW_APART };

@@ -272,3 +272,30 @@ Test(gather, goes_on_behind_what_cannot_be_read)
     row_source_deinit(&source);
     gad_array_release(array);
 }
+
+/* Rows of few bits and of nearly all that there are, beside which places have no room. */
+Test(gather, an_order_is_by_row_and_of_one_row_by_place)
+{
+    uint64_t state = 5;
+    for (unsigned n_bits = 1; n_bits <= 63; n_bits += 2)
+        for (uint64_t n = 1; n < 5000; n = n * 4 + 1) {
+            struct row_order order;
+            int64_t *rows = malloc(n * sizeof(*rows));
+            uint8_t *is_there = calloc(n, 1);
+            for (uint64_t i = 0; i < n; i++) {
+                state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                rows[i] = (int64_t)(state >> (64 - n_bits));
+            }
+            cr_assert(eq(int, row_order_init(&order, n, rows), 0));
+            for (uint64_t i = 0; i < n; i++) {
+                const struct wanted_row *one = &order.wanted[i];
+                cr_assert(one->place < n && rows[one->place] == one->row && !is_there[one->place]);
+                cr_assert(i == 0 || one[-1].row < one->row ||
+                          (one[-1].row == one->row && one[-1].place < one->place));
+                is_there[one->place] = 1;
+            }
+            row_order_deinit(&order);
+            free(is_there);
+            free(rows);
+        }
+}

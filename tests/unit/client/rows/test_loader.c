@@ -183,8 +183,8 @@ Test(loader, rows_of_few_bytes_take_little_more_than_the_memory)
     cr_assert(eq(int, gad_dataset_new(NULL, 1, &part, &dataset, &last_error), GAD_OK));
     struct gad_loader *loader = make_loader(dataset, &options);
     cr_assert(eq(int, gad_loader_explain(loader, &text, &last_error), GAD_OK));
-    cr_assert(strstr(text, "50 windows of 4 batches") != NULL, "%s",
-              text); /* a row costs 41 bytes */
+    cr_assert(strstr(text, "25 windows of 8 batches") != NULL, "%s",
+              text); /* a row costs 25 bytes */
     free(text);
     gad_loader_free(loader);
     gad_dataset_free(dataset);
