@@ -22,6 +22,8 @@
 #include "proto/util.h"
 
 #define MAX_LEAF_LOG2       3
+#define MAX_QR_LEAF_LOG2    8
+#define QR_LEAF_ROWS        4 /* for each column: combining two triangles costs little beside them */
 #define LEAF_MAX_WORK       8                  /* an element */
 #define LEAF_LEAST_ELEMENTS (INT64_C(1) << 24) /* of the pass: there are tiles for all threads */
 
@@ -89,9 +91,9 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
     int64_t n_rows = 1, n_elements = 1;
     unsigned k = 0;
 
-    bool is_qr = program_qr_columns(p->program, pass) > 0;
+    int64_t n_columns = (int64_t)program_qr_columns(p->program, pass);
     if (!planner_has_nodes(pass) || g->chain_grains == 1 ||
-        (!is_qr && (!is_fastest_kept(g) || planner_work_per_element(pass) > LEAF_MAX_WORK)))
+        (n_columns == 0 && (!is_fastest_kept(g) || planner_work_per_element(pass) > LEAF_MAX_WORK)))
         return 0;
     int64_t most_rows = p->limits->engine->most_continued_rows(p->program, pass);
     for (int axis = 0; axis < g->ndim; axis++) {
@@ -99,9 +101,12 @@ static unsigned choose_leaf_log2(const struct planner *p, unsigned index)
         if (g->reduced_axes >> axis & 1)
             n_rows *= g->grain_shape[axis];
     }
-    while (k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= most_rows)
+    bool has_many = n_elements >= LEAF_LEAST_ELEMENTS || p->plan->passes[index].has_stream;
+    while (has_many && k < MAX_LEAF_LOG2 && n_rows << (k + 1) <= most_rows)
         k++;
-    return n_elements >= LEAF_LEAST_ELEMENTS || p->plan->passes[index].has_stream ? k : 0;
+    while (k < MAX_QR_LEAF_LOG2 && n_rows << k < QR_LEAF_ROWS * n_columns)
+        k++;
+    return k;
 }
 
 static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
@@ -127,6 +132,8 @@ static unsigned choose_tile_log2(const struct planner *p, unsigned index)
                                            planned->geometry.n_grains,
                                   .worst_ns = grain_worst_ns(p, index)};
 
+    if (program_qr_columns(p->program, &p->program->passes[index]) > 0)
+        return k; /* triangles are combined leaf after leaf */
     for (; can_grow(planned, k); k++) {
         size.n_grains = UINT64_C(2) << k;
         size.n_tiles = tiles_at(planned, k + 1);

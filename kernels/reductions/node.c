@@ -60,10 +60,11 @@ static uint64_t planes_bytes(const struct reduce_layout *layout, unsigned i)
     return round_up_u64(reduce_n_values(layout, i) * sizeof(union scalar), 64);
 }
 
-/* Whether it is exact in any order. */
-static bool is_exact(const struct reduction *r)
+/* Whether nodes may be combined one after the other: it is exact in any order, or, of triangles, a
+ * pass has tiles of one leaf (plan/tiles.c), so that there is one order. */
+static bool is_in_a_row(const struct reduction *r)
 {
-    return !dtype_is_float((enum dtype)r->result) && !is_argument(r);
+    return r->op == OP_QR_R || (!dtype_is_float((enum dtype)r->result) && !is_argument(r));
 }
 
 void reduce_layout_init(struct reduce_layout *layout, const struct program *program, unsigned pass,
@@ -78,13 +79,13 @@ void reduce_layout_init(struct reduce_layout *layout, const struct program *prog
         .plane_bytes = round_up_u64(n_cells * sizeof(union scalar), 64),
         .n_bytes = HEADER_BYTES,
     };
-    bool has_bins = false, are_exact = true;
+    bool has_bins = false, are_in_a_row = true;
     for (unsigned i = 0; i < p->n_reductions; i++) {
         layout->n_bytes += planes_bytes(layout, i);
         has_bins |= layout->reductions[i].n_bins > 0;
-        are_exact &= is_exact(&layout->reductions[i]);
+        are_in_a_row &= is_in_a_row(&layout->reductions[i]);
     }
-    layout->is_flat = has_bins && are_exact;
+    layout->is_flat = has_bins && are_in_a_row;
 }
 
 void *reduce_plane(const struct reduce_layout *layout, const void *node, unsigned i, unsigned plane)

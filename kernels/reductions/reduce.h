@@ -43,7 +43,8 @@ struct reduce_layout {
     uint64_t n_cells;
     uint64_t plane_bytes; /* of a reduction without bins */
     uint64_t n_bytes;     /* of a node; a multiple of 64 */
-    /* Of counts, and what else is exact in any order: nodes are combined one after the other. */
+    /* Of counts, of what else is exact in any order, and of triangles: nodes are combined one after
+     * the other. */
     bool is_flat;
 };
 

@@ -65,16 +65,19 @@ def test_r_has_the_same_bits_in_any_pool(folder):
     np.save(f"{folder}/a.npy", a)
     np.save(f"{folder}/y.npy", y)
     np.save(f"{folder}/f.npy", np.asfortranarray(a[:20_000, :33].astype("f4")))
+    np.save(f"{folder}/g.npy", a.ravel()[:5000 * 240].reshape(5000, 240))  # the pool has four triangles
     found = set()
     for pool, threads in (("8M", 1), ("64M", 3)):
         daemon = Daemon(pool=pool, threads=threads)
         daemon.ctl("run", "qr_r(a, b=y)", f"a={folder}/a.npy", f"y={folder}/y.npy",
                    "-o", f"{folder}/r.npy")
         daemon.ctl("run", "qr_r(float64(f))", f"f={folder}/f.npy", "-o", f"{folder}/s.npy")
+        daemon.ctl("run", "qr_r(float64(g))", f"g={folder}/g.npy", "-o", f"{folder}/t.npy")
         daemon.stop()
-        found.add((np.load(f"{folder}/r.npy").tobytes(), np.load(f"{folder}/s.npy").tobytes()))
+        found.add(tuple(np.load(f"{folder}/{name}.npy").tobytes() for name in "rst"))
     assert len(found) == 1
-    for r, whole in zip(found.pop(), (np.hstack([a[:, :4], a[:, -2:], y]), a[:20_000, :33])):
+    for r, whole in zip(found.pop(), (np.hstack([a[:, :4], a[:, -2:], y]), a[:20_000, :33],
+                                           a.ravel()[:5000 * 240].reshape(5000, 240)), strict=True):
         r = np.frombuffer(r)
         r = r.reshape([round(len(r) ** 0.5)] * 2)
         some = [0, 1, 2, 3, -3, -2, -1] if len(r) == 61 else slice(None)
