@@ -88,8 +88,31 @@ def test_hundreds_of_offsets(w):
                                       sum(i % 7 * a for i, a in enumerate(around)), err_msg=mode)
 
 
+def test_of_places_and_random_numbers(w):
+    """What is made of an element's place is there at the neighbour's, too."""
+    rng = np.random.default_rng(5)
+    shape = (21, 34)
+    u = rng.normal(size=shape)
+    drawn = "(u + normal(0, 1, size=(21, 34), seed=3)*index(1) - index(-2))"
+    whole = w.compute(drawn, u=u)
+    for case in range(15):
+        mode = MODES[case % 5]
+        step = offsets_of(rng, shape, mode)
+        got = w.compute(f"u - {text(drawn, step, mode, 7)}", u=u)
+        np.testing.assert_array_equal(got, u - padded(whole, step, mode, 7), err_msg=f"{step} {mode}")
+
+
+def random_stencil(rng, mode):
+    """Its text, and what it is of an array: sums of whole numbers, which are exact."""
+    steps = [tuple(map(int, rng.integers(-6, 7, 2))) for _ in range(rng.integers(2, 12))]
+    weights = list(map(int, rng.integers(-4, 5, len(steps))))
+    expr = "+".join(f"{k}*{text('u', s, mode)}" for k, s in zip(weights, steps))
+    return expr, lambda u: sum(np.float32(k) * padded(u, s, mode) for k, s in zip(weights, steps))
+
+
 def test_files_and_memory_in_any_pool(folder):
-    """Of many grains: rows and columns as axes, and what is further than a grain is long."""
+    """Of many grains: rows and columns as axes, and what is further than a grain is long; stencils
+    of any shape: the same bytes however they are cut."""
     h5py = pytest.importorskip("h5py")
     rng = np.random.default_rng(2)
     u = (rng.integers(-999, 1000, (700, 1500))).astype("f4")
@@ -106,16 +129,18 @@ def test_files_and_memory_in_any_pool(folder):
         for case in range(10):
             mode, source = MODES[case % 5], sources[case * 3 // 2 % 4]
             near = STENCIL.format(*(text("u", step, mode) for step in STEPS))
-            more = f"s = sum(abs(u - {text('u', (0, 1), mode)}), axis=0)"
+            some, some_of = random_stencil(np.random.default_rng(case), mode)
+            more = f"s = sum(abs(u - {text('u', (0, 1), mode)}), axis=0); r = {some}"
             if source.endswith("npy"):  # of others a box would be too large
                 more += f"; x = {text('u', (600, -1400), mode)} - {text('u', (0, 3), mode)} + u"
-            words = [word for name in "nsx"[:2 + more.count(";")]
+            words = [word for name in "nsrx"[:2 + more.count(";")]
                      for word in ("-o", f"{name}={folder}/{name}.npy")]
             daemon.ctl("run", f"n = {near}; {more}", f"u={folder}/{source}", *words)
             wanted = {"n": stencil(u, mode),
                       "s": np.abs(u - padded(u, (0, 1), mode)).sum(axis=0),
+                      "r": some_of(u),
                       "x": padded(u, (600, -1400), mode) - padded(u, (0, 3), mode) + u}
-            for name in "nsx"[:2 + more.count(";")]:
+            for name in "nsrx"[:2 + more.count(";")]:
                 got = np.load(f"{folder}/{name}.npy")
                 np.testing.assert_array_equal(got, wanted[name], err_msg=f"{name} {mode} {source}")
                 assert found.setdefault((case, name), got.tobytes()) == got.tobytes()

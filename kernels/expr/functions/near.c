@@ -9,8 +9,14 @@
  *
  * but of an argument itself the input has it, which is quicker.
  *
+ * index() becomes the place of what is near, along the operand's axes; so do random numbers of a
+ * size, which are made of their elements' numbers:
+ *
+ *     near(index(0), 1, 0) = minimum(index(-2) + 1, n - 1)
+ *
  * What another pass makes is not there while this one runs, unless it is one number, or broadcasts
- * along the axes with offsets; random numbers and index() have no ends. These are refused, as are
+ * along the axes with offsets; how many random numbers without a size there are is not known. These
+ * are refused, as are
  * offsets further than the mode says what is there, and near of near where both go beyond the same
  * ends: what the outer one finds there are the inner one's elements, which no single offset has.
  *
@@ -33,6 +39,7 @@ struct near {
     struct lower l;
     int ndim;
     const int64_t *dims; /* of the operand */
+    int64_t n_elements;
     struct near_shift shift;
 };
 
@@ -228,6 +235,77 @@ static int move_input(const struct near *k, uint16_t node, uint16_t *ret)
     return graph_near(k->l.c, node, &shift, ret);
 }
 
+/* ---- places ---- */
+
+static uint16_t integer_node(struct lower *l, int64_t number)
+{
+    const struct value value = {.kind = VALUE_INTEGER, .integer = number};
+    return lower_value(l, &value, DTYPE_INT64);
+}
+
+/* Where along an axis of the operand the element lies that is so near: index() of that place. */
+static uint16_t place_along(struct lower *l, const struct near *k, int axis)
+{
+    int64_t offset = k->shift.offsets[axis], length = k->dims[axis];
+    int64_t end = offset < 0 ? 0 : length - 1;
+    enum op inwards = offset < 0 ? OP_MAXIMUM : OP_MINIMUM;
+    uint16_t index = 0;
+    if (l->r == 0)
+        l->r = graph_index(l->c, axis - k->ndim, &index);
+    if (offset == 0)
+        return index;
+    uint16_t at = lower_binary(l, OP_ADD, index, integer_node(l, offset));
+    switch (k->shift.modes[axis]) {
+    case NEAR_REFLECT:
+        return lower_binary(l, inwards, at,
+                            lower_binary(l, OP_SUBTRACT, integer_node(l, 2 * end), at));
+    case NEAR_SYMMETRIC:
+        end = offset < 0 ? -1 : 2 * length - 1;
+        return lower_binary(l, inwards, at, lower_binary(l, OP_SUBTRACT, integer_node(l, end), at));
+    case NEAR_WRAP: {
+        uint16_t is_beyond = lower_binary(l, offset < 0 ? OP_LESS : OP_GREATER_EQUAL, at,
+                                          integer_node(l, offset < 0 ? 0 : length));
+        uint16_t other =
+            lower_binary(l, OP_ADD, at, integer_node(l, offset < 0 ? length : -length));
+        return lower_where(l, is_beyond, other, at);
+    }
+    default: return lower_binary(l, inwards, at, integer_node(l, end));
+    }
+}
+
+/* The number of the element in C order. */
+static uint16_t number_of_place(struct lower *l, const struct near *k)
+{
+    uint16_t number = integer_node(l, 0);
+    for (int i = 0; i < k->ndim; i++)
+        number = lower_binary(l, OP_ADD,
+                              lower_binary(l, OP_MULTIPLY, number, integer_node(l, k->dims[i])),
+                              place_along(l, k, i));
+    return lower_cast(l, number, DTYPE_UINT64);
+}
+
+static int move_index(const struct near *k, uint16_t node, uint16_t *ret)
+{
+    const struct graph *g = &k->l.c->graph;
+    const struct graph_node n = g->nodes[node];
+    struct lower l = k->l;
+    *ret = node;
+    if (n.axis == INDEX_FLAT) {
+        if (n.sized == NODE_NONE)
+            return refuse(k, "random numbers", "how many there are follows from what they meet",
+                          "size=(...) among the arguments of the random numbers");
+        if (n.sized == SIZED_DIFFERENTLY || g->shapes[n.sized].n_elements != k->n_elements)
+            return refuse(k, "random numbers", "they are fewer than the elements of the array",
+                          "random numbers of the array's size");
+        *ret = number_of_place(&l, k);
+        return l.r;
+    }
+    int64_t axis = n.axis < 0 ? n.axis + k->ndim : n.axis;
+    if (axis >= 0 && axis < k->ndim)
+        *ret = place_along(&l, k, (int)axis);
+    return l.r;
+}
+
 static int move_node(const struct near *k, uint16_t node, const uint16_t *moved, uint16_t *ret)
 {
     struct compiler *c = k->l.c;
@@ -241,11 +319,7 @@ static int move_node(const struct near *k, uint16_t node, const uint16_t *moved,
         for (unsigned i = 0; i < n.n_src; i++)
             src[i] = i == 1 && graph_is_lookup((enum op)n.op) ? n.src[i] : moved[n.src[i]];
         return graph_remake(c, k->l.n->column, node, src, ret);
-    case NODE_INDEX:
-        return n.axis == INDEX_FLAT
-                   ? refuse(k, "random numbers", "each element draws its own",
-                            "near of random numbers that are stored")
-                   : refuse(k, "index()", "it has no ends", "index(axis) with the offset added");
+    case NODE_INDEX: return move_index(k, node, ret);
     case NODE_SCAN: return graph_used_scan(c, k->l.n->column, (enum op)n.op);
     case NODE_RESULT:
         return is_moved(k, &c->graph.shapes[n.shape])
@@ -333,6 +407,7 @@ int near_apply(struct compiler *c, const struct ast_node *n, const struct value 
     const struct shape shape = c->graph.shapes[operand.shape];
     k.ndim = shape.ndim;
     k.dims = shape.dims;
+    k.n_elements = shape.n_elements;
     if (operand.kind == NODE_SCAN)
         return graph_used_scan(c, n->column, (enum op)operand.op);
     r = read_mode(&k, types_of_node(c, node), &mode);

@@ -120,8 +120,11 @@ Test(expr_near, refusals_say_what_to_write)
         {"near(near(f8, 1, 0), -1, 0)",
          "bad-expression: column 1: near of near: both go beyond the ends of one axis"},
         {"near(f8 + normal(seed=1), 1, 0)",
-         "bad-expression: column 1: near of random numbers: each element draws its own"},
-        {"near(f8 + index(0), 1, 0)", "bad-expression: column 1: near of index(): it has no ends"},
+         "bad-expression: column 1: near of random numbers: how many there are follows from what "
+         "they meet"},
+        {"near(f8 + normal(0, 1, size=(4,), seed=1), 1, 0)",
+         "bad-expression: column 1: near of random numbers: they are fewer than the elements of "
+         "the array"},
         {"near(f8, 1, 0) @ f8.T",
          "bad-expression: near in one pass with a matrix product: store one of the two first"},
         {"median(near(f8, 1, 0))",
