@@ -7,6 +7,7 @@
  */
 #include "client/ctl/ctl.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,6 +173,18 @@ static bool shows_jobs(const struct verb *verb)
     return verb->run == verb_wait || verb->run == verb_status || verb->run == verb_watch;
 }
 
+/* HDF5, which the library brings, closes itself at the exit of a process, and where a damaged file
+ * has left something in it that prints a list of that, or fails. Whatever we write is closed by
+ * then. A function of the user's own (map) may leave it files to close. */
+static void keep_hdf5_open(const struct verb *verb)
+{
+    int (*dont_atexit)(void);
+    void *found = verb->run == verb_map ? NULL : dlsym(RTLD_DEFAULT, "H5dont_atexit");
+    memcpy(&dont_atexit, &found, sizeof(found)); /* ISO C knows no cast between these */
+    if (found)
+        dont_atexit();
+}
+
 static int run_verb(int argc, char **argv)
 {
     for (size_t i = 0; i < N_VERBS; i++) {
@@ -180,6 +193,7 @@ static int run_verb(int argc, char **argv)
             snprintf(name, sizeof(name), "gpuarrayctl %s", verbs[i].name);
             argv[1] = name;
             ctl_hint_verb(shows_jobs(&verbs[i]) ? "submit" : verbs[i].name);
+            keep_hdf5_open(&verbs[i]);
             return verbs[i].run(argc - 1, argv + 1);
         }
     }

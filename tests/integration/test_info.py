@@ -129,6 +129,13 @@ def test_a_damaged_file_is_listed_as_far_as_it_goes(tmp_path):
     assert sorted(rows) == ["/other", "/sound"] and sorted(rows.values())[1] == "float64"
     (tmp_path / "c.h5").write_bytes(whole[:300])
     assert "[short-read]" in info(tmp_path, "c.h5", code=1)
+    with h5py.File(tmp_path / "d.h5", "w", libver="earliest") as f:
+        f["g/x"] = np.zeros(3)
+    whole = bytearray((tmp_path / "d.h5").read_bytes())
+    whole[122] ^= 0xff  # where the names of the root group are; HDF5 cannot close itself then
+    (tmp_path / "d.h5").write_bytes(whole)
+    done = subprocess.run([conftest.CTL, "info", "d.h5"], cwd=tmp_path, env=ENV, capture_output=True, timeout=60)
+    assert b"links that HDF5 cannot read" in done.stdout and done.stderr == b"", done
     assert "[not-found]" in info(tmp_path, "none.h5", code=1)
     with h5py.File(tmp_path / "empty.h5", "w"):
         pass
