@@ -1,4 +1,5 @@
-/** gpuarrayd: jobs of other processes of the same user. Included by gpuarrayd.h.
+/** gpuarrayd: jobs of other processes of the same user, and many jobs as one. Included by
+ * gpuarrayd.h.
  *
  * The daemon knows every job by its number (gad_job_id()), whichever connection it came over: it
  * can be looked at, waited for and cancelled from anywhere.
@@ -52,6 +53,52 @@ enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
  * Connection statuses. */
 enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
                              size_t *ret_n_jobs, struct gad_error *error);
+
+/* ---- Many steps of time -------------------------------------------------------------------- */
+
+/** Told after each job how many of the steps are done. Anything but 0 ends it there: what is done
+ * stays for the next call. */
+typedef int gad_step_fn(void *data, uint64_t n_done, uint64_t n_steps);
+
+/** Steps of time, more than one job can take. Zeroed but for what is said: auto, nobody is told. */
+struct gad_repeat {
+    uint64_t n_steps;       /**< 1 or more */
+    uint32_t steps_at_once; /**< of one job, in one read and one write; 0: 8, or as many as there is
+                                 room for */
+    unsigned n_args;        /**< at most 48: what the arrays begin with, and what else steps read */
+    const struct gad_argument *args;
+    /** The arrays that change, at most 16. `name`: as in steps; `expr`: what a step makes of it, as
+     * in repeat(n, name = expr), of all arrays as the step before has left them, behind functions,
+     * "f(x) = ...; "; `to_path`: where it goes in the end, or NULL: it is not kept; at least one
+     * is. `to`: NULL. */
+    unsigned n_outputs;
+    const struct gad_output *outputs;
+    const char *engine, *label; /**< as of struct gad_job_options */
+    int priority;               /**< likewise */
+    gad_step_fn *step;
+    bool (*is_cancelled)(const void *data); /**< asked some times a second; true: GAD_CANCELLED */
+    void *data;                             /**< of both */
+    bool only_plans; /**< nothing is run: how many steps there would be at once */
+};
+
+/** How it went. */
+struct gad_repeat_outcome {
+    uint64_t n_before;                        /**< steps that an earlier call had done */
+    uint64_t n_done;                          /**< of n_steps, with those */
+    uint64_t n_jobs, read_bytes, write_bytes; /**< of this call */
+    uint32_t steps_at_once;
+};
+
+/** Takes many steps of time, job by job. Each job makes hidden files beside the first destination,
+ * of which each appears whole or not at all; a call with the same steps, arguments and destination
+ * goes on from the last ones that are there, whatever ended the one before. They are gone when the
+ * destinations are there; those of another call that is never made again stay.
+ * client, options: not NULL.
+ * ret_outcome: may be NULL; valid whatever is returned.
+ * GAD_BAD_ARGUMENT: no steps, no destination, an expression without a name. GAD_LIMIT_EXCEEDED: too
+ * many arrays; steps_at_once do not fit a tile. GAD_CANCELLED. Those of gad_run(). */
+enum gad_status gad_repeat(struct gad_client *client, const struct gad_repeat *options,
+                           struct gad_repeat_outcome *ret_outcome, struct gad_error *error);
 
 #ifdef __cplusplus
 }

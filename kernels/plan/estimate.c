@@ -117,12 +117,10 @@ static double kth_work(const struct planner *p, const struct pass *pass)
            (double)(8 * dtype_size((enum dtype)first->src.dtype));
 }
 
-double estimate_work(const struct plan_estimate *e, unsigned index)
+static double insns_work(const struct plan_estimate *e, const struct pass *pass)
 {
     const struct program *program = e->p->program;
-    const struct pass *pass = &program->passes[index];
-    double work = 1 + pass->n_reductions + kth_work(e->p, pass), n_elements = 1;
-    work += (double)program_qr_columns(program, pass) / QR_COLUMNS_PER_WORK;
+    double work = 0;
 
     for (unsigned i = 0; i < pass->n_insns; i++) {
         const struct insn *insn = &program->insns[pass->first_insn + i];
@@ -130,6 +128,37 @@ double estimate_work(const struct plan_estimate *e, unsigned index)
                      (double)program_n_times(program, pass->first_insn + i);
         work += dtype_size((enum dtype)insn->compute) == 8 ? 2 * own : own;
     }
+    return work;
+}
+
+/* Of a repeat's steps, for an element of the pass: with what grains compute around themselves, half
+ * of that in the middle of all steps. */
+static double repeat_work(const struct plan_estimate *e, unsigned index,
+                          const struct program_repeat *r)
+{
+    const struct geometry *g = &e->p->plan->passes[index].geometry;
+    const struct pass *inner = e->p->program->inner;
+    double work = 1 + insns_work(e, &inner[r->begin]);
+
+    work += r->n_steps * (1 + insns_work(e, &inner[r->step]));
+    for (int i = 0; i < r->ndim; i++) {
+        double count = (double)g->grain_shape[g->ndim - r->ndim + i];
+        double around = (double)r->n_steps * (double)(r->before[i] + r->behind[i]) / 2;
+        work *= min_f64(count + around, (double)g->shape[g->ndim - r->ndim + i]) / count;
+    }
+    return work;
+}
+
+double estimate_work(const struct plan_estimate *e, unsigned index)
+{
+    const struct program *program = e->p->program;
+    const struct pass *pass = &program->passes[index];
+    double work = 1 + pass->n_reductions + kth_work(e->p, pass), n_elements = 1;
+    work += (double)program_qr_columns(program, pass) / QR_COLUMNS_PER_WORK;
+    work += insns_work(e, pass);
+
+    for (uint32_t left = pass->repeats; left; left &= left - 1)
+        work += repeat_work(e, index, &program->repeats[__builtin_ctz(left)]);
     for (int i = 0; i < pass->ndim; i++)
         n_elements *= (double)pass->shape[i];
     return n_elements * work;

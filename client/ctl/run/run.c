@@ -6,6 +6,7 @@
 #include "proto/text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ enum {
     OPTION_TF32,
     OPTION_ALL,
     OPTION_CSV,
+    OPTION_REPEAT,
 };
 
 #define JOURNAL_DOC                                                                                \
@@ -41,6 +43,11 @@ static const struct argp_option run_argp_options[] = {
     CTL_MASKING_OPTIONS,
     CTL_STORAGE_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"repeat", OPTION_REPEAT, "N", 0,
+     "N steps of time: the expression is what a step makes of the argument that its name says (or "
+     "the only array); many steps go from file to file beside the destination, and the same "
+     "command goes on where it was ended",
+     0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
@@ -51,6 +58,16 @@ static const struct argp_option run_argp_options[] = {
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
     {0},
 };
+
+static error_t read_repeats(const char *text, uint64_t *ret, const struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    if (errno || end == text || *end || text[0] == '-' || *ret == 0)
+        return ctl_usage_error(state, "--repeat takes a number of steps from 1 on, not '%s'", text);
+    return 0;
+}
 
 static error_t parse_run_option(int key, char *arg, struct argp_state *state)
 {
@@ -72,6 +89,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case OPTION_ENGINE: o->engine = arg; return 0;
     case OPTION_JOURNAL: o->journal_path = arg; return 0;
     case OPTION_TF32: o->tf32 = true; return 0;
+    case OPTION_REPEAT: return read_repeats(arg, &o->n_repeats, state);
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
     case ARGP_KEY_ARG:
         if (!o->expression) {
@@ -112,6 +130,7 @@ static const struct argp run_argp = {
     "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
     "  gpuarrayctl run 'max(a)' a=a.npy --json\n"
     "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv\n"
+    "  gpuarrayctl run --repeat 1000 'u + 0.1*(near(u, 1) + near(u, -1) - 2*u)' u=u.npy -o v.npy\n"
     "  produce | gpuarrayctl run 'sqrt(a)' a=- -o - | consume" CTL_EXIT_CODES,
     NULL,
     NULL,
@@ -352,7 +371,9 @@ int run_execute(struct run_options *o)
         r = run_open_all(o, client);
     if (!r) {
         ctl_warn_packed_job(&o->job);
-        r = o->explain ? run_explain(o, client) : run_job(o, client);
+        r = o->n_repeats > 0 ? run_repeated(o, client)
+            : o->explain     ? run_explain(o, client)
+                             : run_job(o, client);
     }
     run_close_pipes(o);
     ctl_job_deinit(&o->job);

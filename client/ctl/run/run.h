@@ -10,6 +10,7 @@ struct run_options {
     const char *engine, *label; /* the label is never NULL after the words were read */
     char own_label[RUN_LABEL_SIZE];
     const char *journal_path; /* NULL: none */
+    uint64_t n_repeats;       /* run --repeat; 0: it was not said */
     int priority;
     bool json, explain, quiet, verbose, in_place, tf32;
     enum ctl_printing printing; /* of results without a destination */
@@ -33,6 +34,9 @@ int run_open_all(struct run_options *o, struct gad_client *client);
 int run_execute(struct run_options *o);
 /* progress may be NULL. The result points into o. */
 struct gad_job_options run_job_options(struct run_options *o, struct ctl_progress *progress);
+
+/* repeated.c: run --repeat, whose arguments are open. */
+int run_repeated(struct run_options *o, struct gad_client *client);
 
 /* run_pipes.c: "-". */
 /* 0 or EXIT_USAGE, after the message was printed. */
