@@ -59,6 +59,9 @@ struct engine_box {
     bool is_continued;
     const struct engine_pace *pace; /* NULL: nobody asks for anything in between */
     void *states; /* of a pass with repeats: memory for these (cpu_states_bytes()) */
+    /* Of a pass that reads windows: memory of the thread, CPU_WINDOW_BYTES, 64-byte aligned. */
+    void *window_memory;
+    const struct engine_view *windows; /* of the engine itself: by their numbers, once made */
 };
 
 /* Of every operand's box in a slot. */

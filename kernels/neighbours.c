@@ -30,6 +30,21 @@ int64_t neighbours_place(enum near_mode mode, int64_t at, int64_t length)
     }
 }
 
+/* Of the operands of windows, and of those that they read; NULL: there are not so many. */
+static const struct pass *window_pass_at(const struct program *program, uint64_t windows,
+                                         unsigned at)
+{
+    for (unsigned i = program->n_windows; windows != 0 && i-- > 0;) {
+        const struct pass *pass = &program->passes[program->windows[i].pass];
+        if (!(windows >> i & 1))
+            continue;
+        windows |= pass->windows_used; /* of smaller numbers */
+        if (at-- == 0)
+            return pass;
+    }
+    return NULL;
+}
+
 /* One after the other, from 0 on: the pass, and those of its repeats. NULL: there are no more. */
 static const struct pass *pass_at(const struct program *program, const struct pass *pass,
                                   unsigned at)
@@ -40,7 +55,7 @@ static const struct pass *pass_at(const struct program *program, const struct pa
     for (at--; repeats != 0 && at >= 2; at -= 2)
         repeats &= repeats - 1;
     if (repeats == 0)
-        return NULL;
+        return window_pass_at(program, pass->windows_used, at);
     const struct program_repeat *r = &program->repeats[__builtin_ctz(repeats)];
     return &program->inner[at == 0 ? r->begin : r->step];
 }
@@ -79,6 +94,25 @@ static struct span span_of(const struct program *program, const struct pass *pas
     return s;
 }
 
+/* With what windows have around all of it. Where an axis goes on in several ways, all of it. */
+static struct span wide_span_of(const struct program *program, const struct pass *pass,
+                                unsigned input, int axis)
+{
+    const struct program_input *of = &program->inputs[input];
+    struct span s = span_of(program, pass, input, axis);
+    int64_t around = pass->windows_used ? of->around[axis] : 0;
+    if (around == 0)
+        return s;
+    if (s.low > s.high)
+        s.low = s.high = 0;
+    s.modes |= 1u << (of->wraps_axes >> axis & 1 ? NEAR_WRAP : NEAR_EDGE);
+    if ((s.modes >> NEAR_WRAP & 1) && s.modes != 1u << NEAR_WRAP)
+        around = of->shape[axis];
+    s.low -= around;
+    s.high += around;
+    return s;
+}
+
 bool neighbours_are(const struct program *program, const struct pass *pass, unsigned input)
 {
     const struct pass *of;
@@ -86,13 +120,16 @@ bool neighbours_are(const struct program *program, const struct pass *pass, unsi
         for (unsigned i = 0; i < of->n_nears; i++)
             if (program->nears[of->first_near + i].input == input)
                 return true;
+    for (int i = 0; pass->windows_used && i < program->inputs[input].ndim; i++)
+        if (program->inputs[input].around[i] > 0)
+            return true;
     return false;
 }
 
 unsigned neighbours_modes(const struct program *program, const struct pass *pass, unsigned input,
                           int axis)
 {
-    return span_of(program, pass, input, axis).modes;
+    return wide_span_of(program, pass, input, axis).modes;
 }
 
 bool neighbours_reach(const struct program *program, const struct pass *pass, unsigned input,
@@ -101,7 +138,7 @@ bool neighbours_reach(const struct program *program, const struct pass *pass, un
     if (!neighbours_are(program, pass, input))
         return false;
     for (int i = 0; i < program->inputs[input].ndim; i++) {
-        struct span s = span_of(program, pass, input, i);
+        struct span s = wide_span_of(program, pass, input, i);
         int64_t most = -s.low > s.high ? -s.low : s.high;
         ret_reach[i] = s.modes & (s.modes - 1) ? 2 * most : s.high - s.low;
     }
@@ -203,18 +240,21 @@ uint32_t neighbours_repeats_reach(const struct program *program, const struct pa
 static void cover(const struct program *program, const struct pass *pass, unsigned input, int axis,
                   int64_t *start, int64_t *count)
 {
-    int64_t length = program->inputs[input].shape[axis], low = INT64_MAX, high = -1;
+    const struct program_input *input_of = &program->inputs[input];
+    int64_t length = input_of->shape[axis], low = INT64_MAX, high = -1;
+    int64_t around = pass->windows_used ? input_of->around[axis] : 0;
+    int64_t from = max_i64(*start - around, 0), end = min_i64(*start + *count + around, length);
     const struct pass *of;
     for (unsigned at = 0; (of = pass_at(program, pass, at)) != NULL; at++)
         for (unsigned i = 0; i < of->n_nears; i++) {
             const struct program_near *near = &program->nears[of->first_near + i];
-            int64_t first = *start + near->offsets[axis];
+            int64_t offset = near->offsets[axis];
             if (near->input == input)
-                add_places((enum near_mode)near->modes[axis], first, first + *count, length, &low,
-                           &high);
+                add_places((enum near_mode)near->modes[axis], from + offset, end + offset, length,
+                           &low, &high);
         }
-    if (program->inputs[input].has_own)
-        add_places(NEAR_EDGE, *start, *start + *count, length, &low, &high);
+    if (input_of->has_own)
+        add_places(NEAR_EDGE, from, end, length, &low, &high);
     if (high < 0) /* all of it is beyond */
         low = high = *start;
     *start = low;
@@ -226,7 +266,7 @@ static void reach_axis(const struct program *program, const struct pass *pass, u
                        int axis, int64_t *start, int64_t *count)
 {
     int64_t length = program->inputs[input].shape[axis];
-    struct span s = span_of(program, pass, input, axis);
+    struct span s = wide_span_of(program, pass, input, axis);
     if (s.low > s.high || (s.low == 0 && s.high == 0))
         return;
     if (s.modes >> NEAR_WRAP & 1) {

@@ -173,7 +173,7 @@ bool program_reads_boxes(const struct pass *pass, const struct reduction *reduct
 static bool is_there(const struct program *program, const struct operand *operand)
 {
     return operand->kind == OPERAND_INPUT || operand->kind == OPERAND_NEAR ||
-           operand->kind == OPERAND_INDEX ||
+           operand->kind == OPERAND_INDEX || operand->kind == OPERAND_WINDOW ||
            (operand->kind == OPERAND_REDUCED && !program_is_uniform(program, operand->index));
 }
 

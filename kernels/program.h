@@ -42,13 +42,18 @@
 #define REPEAT_MAX_STEPS       65535
 /* Those of products, slabs and repeats, too; a state is stored by two passes. */
 #define PROGRAM_MAX_OUTPUTS                                                                        \
-    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_SLABS * SLAB_MAX_VALUES +              \
-     2 * PROGRAM_MAX_STATES)
-#define PASS_MAX_REDUCTIONS  32
-#define PASS_MAX_STORES      (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
-#define PASS_MAX_RESULTS     32                        /* that it reads, tables included */
-#define PASS_MAX_TABLE_BYTES (512u * 1024u)            /* of all tables that it reads */
-#define PASS_MAX_NEARS       512
+    (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_WINDOWS +                              \
+     PROGRAM_MAX_SLABS * SLAB_MAX_VALUES + 2 * PROGRAM_MAX_STATES)
+#define PROGRAM_MAX_WINDOWS      16
+#define PROGRAM_MAX_MADE_WINDOWS 24   /* for one pass, each again for each window that reads it */
+#define PROGRAM_MAX_WEIGHTS      4096 /* of the kernels of all windows */
+#define WINDOW_MAX_SIZE          8192 /* along one axis */
+#define WINDOW_MAX_RANKED        1024 /* elements of a window of which one is sought by its place */
+#define PASS_MAX_REDUCTIONS      32
+#define PASS_MAX_STORES          (REQUEST_MAX_OUTPUTS + 1) /* what a product keeps, too */
+#define PASS_MAX_RESULTS         32                        /* that it reads, tables included */
+#define PASS_MAX_TABLE_BYTES     (512u * 1024u)            /* of all tables that it reads */
+#define PASS_MAX_NEARS           512
 
 /* Of a cell in a pass with KTHs; 8 bytes in each input. */
 #define PROGRAM_MAX_KTH_ELEMENTS 8192
@@ -74,6 +79,8 @@ enum operand_kind {
     OPERAND_TABLE,    /* index into program->reductions: the whole result of an earlier pass, which
                          has one axis; SEARCH_LEFT, SEARCH_RIGHT and TAKE look things up in it */
     OPERAND_NEAR,     /* index into program->nears, of those of this pass */
+    OPERAND_WINDOW,   /* index into program->windows: what it gives, read at the pass's coordinates
+                         by broadcasting */
 };
 /* The element's number in C order of the pass's shape, uint64. */
 #define OPERAND_INDEX_FLAT UINT16_MAX
@@ -216,10 +223,48 @@ struct pass {
     uint32_t repeats;      /* bit i: program->repeats[i], which are made of each of its boxes */
     uint64_t reduced_used; /* bit i: program->reductions[i] is read in this pass, by broadcasting */
     uint64_t tables_used;  /* bit i: in whole, as a table */
+    uint64_t windows_used; /* bit i: program->windows[i] is read. What its operand reads is among
+                              the pass's inputs and results */
     uint32_t reduced_axes; /* bit i: axis i is reduced by its reductions; 0 without any */
     int8_t scanned_axis;   /* -1: it does not scan. Else the one that its reductions reduce; they
                               all are CUMSUM and CUMPROD, and its stores are of these */
 };
+
+/* A moving window over an operand: at each place what `op` gives of the elements around it.
+ *
+ * The operand is an elementwise pass of its own, behind those of the stages, which is walked with
+ * the pass that reads the window: over the box that this one computes and as much around it as the
+ * window has (kernels/cpu/windows). Its inputs are read with as much around the box
+ * (program_input.around), and are among those of the pass that reads the window, as are the results
+ * of reductions that it reads. It may read windows itself, of smaller numbers.
+ *
+ * op is one of
+ * - WINDOW_SUM: of float32, float64, int64, uint64, which wrap; floats are added in float64;
+ * - WINDOW_MEAN, WINDOW_STD: of float32, float64, computed in float64;
+ * - WINDOW_MIN, WINDOW_MAX: of any dtype, a NaN if there is one;
+ * - WINDOW_RANK: the mean of the elements at the places ranks[0] and ranks[1] of the ascending
+ *   order, of any dtype where these are the same, else of floats; a NaN if there is one;
+ * - CORRELATE: the sum of products with n_weights numbers in C order, of the dtypes of WINDOW_SUM.
+ *   Of integers the weights are integers.
+ * The result has the operand's dtype. */
+struct program_window {
+    uint16_t op;
+    uint8_t dtype;
+    uint16_t pass; /* the operand's; it has one store, to an output behind those of the job */
+    int64_t size[ARRAY_MAX_NDIM];   /* along the pass's axes; 1: it is none along this one */
+    int64_t before[ARRAY_MAX_NDIM]; /* elements before the place itself: 0 to size - 1 */
+    uint8_t modes[ARRAY_MAX_NDIM];  /* enum near_mode: what lies beyond the ends */
+    union scalar beyond;            /* NEAR_CONSTANT */
+    int64_t ranks[2];
+    uint16_t first_weight, n_weights; /* in program->weights */
+};
+
+/* As many elements are needed in both directions. */
+static inline int64_t window_around(const struct program_window *window, int axis)
+{
+    int64_t behind = window->size[axis] - 1 - window->before[axis];
+    return behind > window->before[axis] ? behind : window->before[axis];
+}
 
 /* A matrix product, C = left @ right as numpy.matmul, with expressions of the operands as they are
  * read and of C as it is written. Its three passes, which follow each other in the program, are not
@@ -384,6 +429,11 @@ struct program_input {
     enum dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
+    /* Of what windows read. In a pass with windows beside its box, and all that is near to it, as
+     * many elements in both directions along each axis, as far as there are any; along those of
+     * wraps_axes (bits) those of the other end follow. */
+    int64_t around[ARRAY_MAX_NDIM];
+    uint64_t wraps_axes;
 };
 
 /* An input as a pass reads it that says near(a, ...): at each place the element so far away, out of
@@ -415,14 +465,15 @@ struct program {
     uint16_t n_slabs;              /* of the stages, too */
     uint16_t n_passes, n_insns, n_loops, n_reductions, n_stores, n_inputs, n_outputs, n_consts;
     uint16_t n_checks, n_nears;
-    uint16_t n_all_outputs; /* those of products and states, too */
+    uint16_t n_all_outputs; /* those of products, states and windows, too */
     uint16_t n_states;      /* inputs that are states, behind the n_inputs others */
     uint16_t n_repeats, n_inner;
+    uint16_t n_windows, n_weights; /* the windows' passes are not among n_passes */
     /* Of an open array (struct job_request): an enum op that has nothing to say of an array without
      * elements, if it turns out to be one; -1: none has that trouble. */
     int16_t needs_elements;
     struct stage stages[PROGRAM_MAX_PASSES];
-    struct pass passes[PROGRAM_MAX_PASSES];
+    struct pass passes[PROGRAM_MAX_PASSES + PROGRAM_MAX_WINDOWS];
     struct insn *insns;
     struct program_loop *loops;
     struct reduction reductions[PROGRAM_MAX_REDUCTIONS];
@@ -436,6 +487,8 @@ struct program {
     struct program_slab *slabs;
     struct program_repeat *repeats;
     struct pass *inner; /* passes of repeats */
+    struct program_window *windows;
+    double *weights;
 };
 
 static inline unsigned program_all_inputs(const struct program *program)

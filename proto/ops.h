@@ -53,6 +53,7 @@ enum op_rule {
     OP_RULE_TENSORDOT,       /* the same of floats */
     OP_RULE_QR,              /* a matrix; integers and bool become float64 */
     OP_RULE_NEAR,            /* any dtype, unchanged; then an integer for each axis */
+    OP_RULE_WINDOW,          /* numbers; what windows of them give has dtypes as reductions have */
     OP_RULE_NONE,            /* of what is not in the catalogue */
 };
 

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/multiply/multiply_kernels.h"
 #include "kernels/cpu/slab/slab_kernels.h"
+#include "kernels/cpu/windows/window_kernels.h"
 #include "proto/util.h"
 
 #define LEVEL(id, name)                                                                            \
@@ -37,6 +38,7 @@
         .tiles = &multiply_tiles_##name,                                                           \
         .vectors = &multiply_vectors_##name,                                                       \
         .slabs = &slab_kernels_##name,                                                             \
+        .windows = &windows_##name,                                                                \
     }
 
 static const struct cpu_engine engines[] = {

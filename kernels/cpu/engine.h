@@ -20,7 +20,9 @@ enum cpu_level cpu_engine_level(const struct cpu_engine *engine);
 const char *cpu_level_name(enum cpu_level level); /* "plain" "baseline" "avx2" "avx512" */
 
 /* Bytes of scratch that every thread brings, 64-byte aligned; no other memory is used. */
-#define CPU_SCRATCH_BYTES (1984u * 1024u)
+#define CPU_SCRATCH_BYTES (2016u * 1024u)
+/* Beside it, for passes that read windows. */
+#define CPU_WINDOW_BYTES (14u * 1024u * 1024u)
 /* Rows of one cell that boxes which go on with each other's node may have together. */
 #define CPU_MAX_CONTINUED_ROWS 64u
 

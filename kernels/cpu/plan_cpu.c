@@ -193,6 +193,7 @@ const struct plan_engine plan_cpu = {
     .has_near = true,
     .has_repeats = true,
     .most_loop_ns = UINT64_MAX,
+    .has_windows = true,
     .adds_alike = true,
     .walks_slabs = true,
     .slot_need_bytes = slot_need_bytes,

@@ -5,7 +5,7 @@
 #include "proto/request.h"
 #include "proto/util.h"
 
-#define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 192)
+#define CUTTER_MAX_OPERANDS (REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS + 288)
 #define CUTTER_MAX_ELEMENTS ((int64_t)GRAIN_MAX_OPERAND_BYTES)
 #define CUTTER_MIN_ALIGN    16
 #define CUTTER_RUN_BYTES    1024 /* a run of a useful length */

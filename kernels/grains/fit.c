@@ -3,7 +3,7 @@
  * each and all within rules->long_bytes), and there are not more elements than bytes of one operand
  * (so that broadcasting small operands against each other does not make grains of endless work).
  * What is no array of the job, but needs room with a device, is within GRAIN_MAX_OTHER_BYTES all
- * together.
+ * together, what windows need within GRAIN_MAX_WINDOW_BYTES.
  *
  * Extents are looked for with the others as they are; they keep to the units (chunks, or single
  * elements), and to whole pages where that loses little. Called by geometry.c and its parts.
@@ -34,7 +34,9 @@ static int64_t reaching_bytes(const struct cutter *c, const struct geometry_oper
     for (int i = 0; i < operand->ndim; i++) {
         int of = g->ndim - operand->ndim + i;
         int64_t own = (of == axis ? extent : g->grain_shape[of]) + operand->reach[i];
-        n_bytes = mul_saturating_i64(n_bytes, own < operand->shape[i] ? own : operand->shape[i]);
+        if (!operand->is_window)
+            own = min_i64(own, operand->shape[i]);
+        n_bytes = mul_saturating_i64(n_bytes, own);
     }
     return n_bytes;
 }
@@ -42,7 +44,7 @@ static int64_t reaching_bytes(const struct cutter *c, const struct geometry_oper
 bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
 {
     const struct geometry *g = c->g;
-    int64_t n_elements = 1, n_total = 0, n_other = 0, extents[ARRAY_MAX_NDIM];
+    int64_t n_elements = 1, n_total = 0, n_other = 0, n_windows = 0, extents[ARRAY_MAX_NDIM];
     int64_t n_most = GRAIN_MAX_OPERAND_BYTES, n_most_total = GRAIN_MAX_TOTAL_BYTES;
     int axes[ARRAY_MAX_NDIM], n_long = 0; /* of 2 and more: others change nothing */
 
@@ -67,12 +69,14 @@ bool cutter_fits(const struct cutter *c, int axis, int64_t extent)
         if (c->operands[n].reach)
             n_bytes = reaching_bytes(c, &c->operands[n], axis, extent);
         bool is_other = c->operands[n].is_internal && !c->operands[n].is_in_slot;
-        if (n_bytes > n_most && !is_other)
+        if (n_bytes > (is_other ? (int64_t)GRAIN_MAX_WINDOW_BYTES : n_most))
             return false;
-        *(is_other ? &n_other : &n_total) +=
-            (int64_t)round_up_u64((uint64_t)n_bytes, SLOT_ALIGN_BYTES);
+        *(c->operands[n].is_window ? &n_windows
+          : is_other               ? &n_other
+                     : &n_total) += (int64_t)round_up_u64((uint64_t)n_bytes, SLOT_ALIGN_BYTES);
     }
-    return n_total <= n_most_total && n_other <= GRAIN_MAX_OTHER_BYTES;
+    return n_total <= n_most_total && n_other <= GRAIN_MAX_OTHER_BYTES &&
+           n_windows <= GRAIN_MAX_WINDOW_BYTES;
 }
 
 int64_t cutter_largest_extent(const struct cutter *c, int axis, int64_t limit)

@@ -29,6 +29,10 @@
 #define GRAIN_MAX_TOTAL_BYTES   (512u * 1024u) /* of all operands together: a slot has as much */
 #define GRAIN_MAX_OTHER_BYTES   (768u * 1024u) /* of internal operands, beside them */
 
+#define GRAIN_MAX_WINDOW_BYTES (2u * 1024u * 1024u) /* of what windows have beside them */
+
+#define GRAIN_WINDOW_PAD_BYTES 128u /* of each row of them */
+
 struct geometry_operand {
     enum dtype dtype;
     int ndim; /* broadcasts to the pass's shape, right-aligned */
@@ -41,6 +45,7 @@ struct geometry_operand {
      * panel, a value that a reduction reads. It takes room, but axes are not ordered for it. */
     bool is_internal;
     bool is_in_slot; /* internal, and in the slot beside the others, not somewhere else */
+    bool is_window;  /* and internal: with all of `reach`, even beyond the ends of its axes */
     /* It is slow unless it is moved in runs of a useful length, as files are. To give it such runs
      * a grain may take a part of another operand's chunk. */
     bool wants_runs;

@@ -25,7 +25,8 @@
 #define CLOSE_SHARE   4                   /* nodes so many times too large may fit after one step */
 #define MAX_RESULTS   (PASS_MAX_RESULTS + PASS_MAX_REDUCTIONS)
 #define MAX_GEOMETRY_OPERANDS                                                                      \
-    (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS + REACH_MAX_STATES)
+    (PLANNER_MAX_OPERANDS + MAX_RESULTS + PROGRAM_MAX_REDUCTIONS + REACH_MAX_STATES +              \
+     PLANNER_MAX_WINDOW_GRIDS)
 
 _Static_assert(MAX_GEOMETRY_OPERANDS <= CUTTER_MAX_OPERANDS, "the cutter takes them all");
 /* Of a column, for groups of reflections: the more, the fewer columns are in a group. */
@@ -42,6 +43,7 @@ struct operand_list {
     unsigned n_shapes;
     int64_t shapes[MAX_RESULTS][ARRAY_MAX_NDIM]; /* of results */
     int64_t reach[PROGRAM_MAX_REPEATS][ARRAY_MAX_NDIM];
+    struct planner_windows windows;
 };
 
 /* Whether the chunks that rows in C order go through, one after the other, are more than a client
@@ -447,7 +449,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .most_rows = most_rows_of(p->program, pass),
         .is_scan = pass->scanned_axis >= 0,
         .gathers = copies_boxes(p),
-        .takes_steps = pass->repeats != 0,
+        .takes_steps = pass->repeats != 0 || pass->windows_used != 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
     bool has_provider = false;
@@ -474,7 +476,10 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list.n += planner_list_states(p, pass, list.reach, list.operands + list.n);
     list_results(p, of_products, &list);
     list_values(p, index, &list);
+    list.n += planner_list_windows(p->program, pass, &list.windows, list.operands + list.n);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
+    if (pass->windows_used && !planner_windows_fit(&planned->geometry, &list.windows))
+        return planner_refuse_windows(p);
     planned->needs_slot |= p->limits->engine->fills_slots || pass->repeats != 0;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {

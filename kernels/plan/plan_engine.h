@@ -51,6 +51,7 @@ struct plan_engine {
     bool has_qr;      /* it computes QR_Rs */
     bool has_near;    /* it reads inputs that are near */
     bool has_repeats; /* it has passes with repeats */
+    bool has_windows; /* it computes windows */
     /* It computes passes with loops that take no longer for an element on one core, at their worst.
      */
     uint64_t most_loop_ns;

@@ -79,6 +79,19 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass,
 /* reach.c: no-engine, bad-argument, limit-exceeded where what it reads near each element cannot be;
  * its operands are collected. */
 int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
+/* window_grids.c: what of a grain the engine keeps for windows, each of these an internal operand.
+ */
+#define PLANNER_MAX_WINDOW_GRIDS (4 * PROGRAM_MAX_MADE_WINDOWS)
+struct planner_windows {
+    unsigned n;
+    struct geometry_operand *operands;
+    int64_t reach[PLANNER_MAX_WINDOW_GRIDS][ARRAY_MAX_NDIM];
+};
+/* Those of the pass; returns how many. */
+unsigned planner_list_windows(const struct program *program, const struct pass *pass,
+                              struct planner_windows *ret, struct geometry_operand *ret_operands);
+bool planner_windows_fit(const struct geometry *g, const struct planner_windows *windows);
+int planner_refuse_windows(const struct planner *p);
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* Planning took so many steps more. */

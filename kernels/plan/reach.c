@@ -26,7 +26,8 @@
 
 static int refuse(const struct planner *p, const char *argument, const char *why)
 {
-    error_set(p->error, GAD_BAD_ARGUMENT, argument, "near of '%s': %s", argument, why);
+    error_set(p->error, GAD_BAD_ARGUMENT, argument, "near, or a window, of '%s': %s", argument,
+              why);
     error_expected(p->error, "'%s' in a file or in memory: convert it first", argument);
     return GAD_BAD_ARGUMENT;
 }
@@ -34,8 +35,9 @@ static int refuse(const struct planner *p, const char *argument, const char *why
 static int refuse_bytes(const struct planner *p, const char *argument, int64_t found, int64_t most)
 {
     error_set(p->error, GAD_LIMIT_EXCEEDED, argument,
-              "near of offsets so far apart that one element needs a large part of an array");
-    error_expected(p->error, "at most %" PRId64 " bytes between the offsets", most);
+              "one element needs too much of an array: offsets of near() are so far apart, or "
+              "windows so large");
+    error_expected(p->error, "at most %" PRId64 " bytes for one element", most);
     error_found(p->error, "%" PRId64, found);
     return GAD_LIMIT_EXCEEDED;
 }
@@ -68,6 +70,11 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
     const struct request_arg *arg = &p->request->args[p->program->inputs[index].arg];
     bool is_mixed;
 
+    if (!p->limits->engine->has_windows && pass->windows_used) {
+        error_set(p->error, GAD_NO_ENGINE, "engine", "windows are computed on the CPU");
+        error_expected(p->error, "engine \"cpu\" or \"auto\"");
+        return GAD_NO_ENGINE;
+    }
     if (!p->limits->engine->has_near) {
         error_set(p->error, GAD_NO_ENGINE, "engine", "near is computed on the CPU");
         error_expected(p->error, "engine \"cpu\" or \"auto\"");

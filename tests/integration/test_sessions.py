@@ -400,6 +400,10 @@ def test_the_dtypes_of_every_operation_are_those_that_the_daemon_takes(daemon):
                     "iterate": "iterate(3, {} = {})",
                     "clip": "clip({}, min=0, max=1)", "integers": "integers({}, seed=1)",
                     "bernoulli": "bernoulli({}, seed=1)", "near": "near({}, 1)",
+                    "window_rank": "window_rank({}, 0, 3)",
+                    **{name: name + "({}, [1, 2])" for name in ("correlate", "convolve")},
+                    **{f"window_{name}": f"window_{name}({{}}, 3)" for name in (
+                        "sum", "mean", "min", "max", "std", "median")},
                     "tensordot": "tensordot({}, {}, 1)", "bincount": "bincount({}, length=3)",
                     **{name: name + "({}, 0.5)" for name in (
                         "quantile", "percentile", "nanquantile", "nanpercentile")}}.get(

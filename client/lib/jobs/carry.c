@@ -239,6 +239,7 @@ static bool has_own_axes(enum op_rule rule)
     case OP_RULE_TENSORDOT:
     case OP_RULE_QR:
     case OP_RULE_NEAR:
+    case OP_RULE_WINDOW:
     case OP_RULE_NONE: return true;
     default: return false;
     }

@@ -187,6 +187,7 @@ static int engine_call(void *argument)
     struct engine_box box = tile_box(call->tile, th);
     box.pace = &pace;
     box.states = th->states;
+    box.window_memory = (char *)th->scratch + CPU_SCRATCH_BYTES;
     return cpu_engine_run(th->cpu, job->program, call->tile->pass, &box, th->inputs, th->outputs,
                           th->results, tile_node_layout(call->tile), call->node, call->warnings,
                           th->scratch);

@@ -47,7 +47,7 @@ int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct cras
     pthread_cond_init(&th->wake, NULL);
     th->io.bounce = map_pages(BOXIO_BOUNCE_BYTES);
     bool has_scratch = is_compute && cpu;
-    th->scratch = has_scratch ? map_pages(CPU_SCRATCH_BYTES) : NULL;
+    th->scratch = has_scratch ? map_pages(CPU_SCRATCH_BYTES + CPU_WINDOW_BYTES) : NULL;
     if (!th->io.bounce || (has_scratch && !th->scratch)) {
         thread_context_free(th);
         return -ENOMEM;
@@ -60,7 +60,7 @@ struct thread_context *thread_context_free(struct thread_context *th)
 {
     if (th) {
         pthread_cond_destroy(&th->wake);
-        unmap_pages(th->scratch, CPU_SCRATCH_BYTES);
+        unmap_pages(th->scratch, CPU_SCRATCH_BYTES + CPU_WINDOW_BYTES);
         unmap_pages(th->io.bounce, BOXIO_BOUNCE_BYTES);
         free(th);
     }

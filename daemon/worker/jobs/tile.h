@@ -76,7 +76,7 @@ struct thread_context {
     const struct cpu_engine *cpu; /* NULL: the engine needs none */
     struct crashpage_thread *page;
     struct port_io io;
-    void *scratch; /* CPU_SCRATCH_BYTES, with cpu */
+    void *scratch; /* CPU_SCRATCH_BYTES, with cpu; behind it CPU_WINDOW_BYTES */
     /* aside.c, under the scheduler's lock but for its own turn's times. */
     pthread_cond_t wake;
     struct thread_context *next; /* on the bench, or of the same job */

@@ -64,6 +64,7 @@ static void scan_operand(struct binding *b, const struct operand *operand, unsig
     case OPERAND_REDUCED:
         slot = index < program->n_reductions ? &b->reduced_slot[index] : NULL;
         break;
+    case OPERAND_WINDOW: slot = index < program->n_windows ? &b->window_slot[index] : NULL; break;
     case OPERAND_TABLE: slot = index < program->n_reductions ? &b->table_slot[index] : NULL; break;
     case OPERAND_INDEX: slot = index_slot_of(b, index); break;
     }
@@ -205,9 +206,9 @@ static void init_streams(struct binding *b, const struct engine_view *inputs,
 {
     struct run *run = b->run;
     const struct program *program = run->program;
-    run->inputs =
-        layout_take(b, (program_all_inputs(program) + run->pass->n_nears + PASS_MAX_RESULTS) *
-                           sizeof(*run->inputs));
+    run->inputs = layout_take(b, (program_all_inputs(program) + run->pass->n_nears +
+                                  PASS_MAX_RESULTS + program->n_windows) *
+                                     sizeof(*run->inputs));
     for (unsigned i = 0; i < program_all_inputs(program); i++) {
         add_stream(b, b->input_slot[i], &inputs[i], program->inputs[i].dtype, b->input_last_use[i]);
         add_nears(b, i, &inputs[i]);
@@ -215,6 +216,9 @@ static void init_streams(struct binding *b, const struct engine_view *inputs,
     for (unsigned i = 0; reduced && i < program->n_reductions; i++)
         add_stream(b, b->reduced_slot[i], &reduced[i], (enum dtype)program->reductions[i].result,
                    0);
+    for (unsigned i = 0; run->box->windows && i < program->n_windows; i++)
+        add_stream(b, b->window_slot[i], &run->box->windows[i],
+                   (enum dtype)program->windows[i].dtype, 0);
     run->fetches = layout_take(b, run->n_inputs * sizeof(*run->fetches));
     init_indices(b);
     run->stores = layout_take(b, run->n_stores * sizeof(*run->stores));
@@ -267,6 +271,7 @@ uint16_t bind_slot_of(const struct binding *b, const struct operand *operand)
     case OPERAND_NEAR: return b->near_slot[operand->index - b->run->pass->first_near];
     case OPERAND_CONST: return b->const_slot[operand->index];
     case OPERAND_REDUCED: return b->reduced_slot[operand->index];
+    case OPERAND_WINDOW: return b->window_slot[operand->index];
     case OPERAND_TABLE: return b->table_slot[operand->index];
     case OPERAND_INDEX:
         return b
@@ -420,6 +425,7 @@ static void init_binding(struct binding *b)
     memset(b->near_slot, 0xff, sizeof(b->near_slot));
     memset(b->const_slot, 0xff, sizeof(b->const_slot));
     memset(b->reduced_slot, 0xff, sizeof(b->reduced_slot));
+    memset(b->window_slot, 0xff, sizeof(b->window_slot));
     memset(b->table_slot, 0xff, sizeof(b->table_slot));
     memset(b->index_slot, 0xff, sizeof(b->index_slot));
     memset(b->last_definition, 0xff, sizeof(b->last_definition));

@@ -6,7 +6,7 @@
 #define NO_SLOT             UINT16_MAX
 #define NEVER               UINT16_MAX
 #define BIND_MAX_INPUTS     REQUEST_MAX_ARGS
-#define BIND_MAX_STREAMS    (BIND_MAX_INPUTS + PASS_MAX_NEARS + PASS_MAX_RESULTS)
+#define BIND_MAX_STREAMS    (BIND_MAX_INPUTS + PASS_MAX_NEARS + PASS_MAX_RESULTS + PROGRAM_MAX_WINDOWS)
 #define BIND_MAX_CELL_BYTES (256u << 10) /* of what reductions keep beside a node */
 #define BIND_MAX_QR_BYTES   PROGRAM_QR_BYTES
 #define BIND_INDEX_FLAT     ARRAY_MAX_NDIM /* in index_slot */
@@ -25,6 +25,7 @@ struct binding {
     uint16_t input_slot[BIND_MAX_INPUTS], input_last_use[BIND_MAX_INPUTS];
     uint16_t near_slot[PASS_MAX_NEARS], near_last_use[PASS_MAX_NEARS]; /* of the pass's */
     uint16_t const_slot[PROGRAM_MAX_CONSTS], reduced_slot[PROGRAM_MAX_REDUCTIONS];
+    uint16_t window_slot[PROGRAM_MAX_WINDOWS];
     uint16_t table_slot[PROGRAM_MAX_REDUCTIONS]; /* its elements'; the next one: its length's */
     uint16_t index_slot[ARRAY_MAX_NDIM + 1];     /* the last one: OPERAND_INDEX_FLAT */
     unsigned n_values;     /* inputs, consts and reduced values that are used */

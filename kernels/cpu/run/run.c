@@ -21,6 +21,7 @@
 #include "kernels/cpu/levels/lines.h"
 #include "kernels/cpu/moves/movement.h"
 #include "kernels/cpu/run/qr_rows.h"
+#include "kernels/cpu/windows/window_make.h"
 #include "proto/util.h"
 
 #include <errno.h>
@@ -298,6 +299,17 @@ int run_one(const struct cpu_engine *engine, const struct program *program, cons
     return 0;
 }
 
+int run_with_windows(const struct run_call *call, const struct engine_box *box)
+{
+    struct engine_view windows[PROGRAM_MAX_WINDOWS];
+    struct engine_box own = *box;
+    int r = windows_make(call, box, windows);
+    own.windows = windows;
+    return r ? r
+             : run_one(call->engine, call->program, call->pass, &own, call->inputs, call->outputs,
+                       call->reduced, call->layout, call->node, call->warnings, call->scratch);
+}
+
 int cpu_engine_run(const struct cpu_engine *engine, const struct program *program, unsigned pass,
                    const struct engine_box *box, const struct engine_view *inputs,
                    const struct engine_view *outputs, const struct engine_view *reduced,
@@ -311,6 +323,22 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
         if (r)
             return r;
         inputs = all;
+    }
+    if (of->windows_used) {
+        struct window_room room;
+        const struct run_call call = {.engine = engine,
+                                      .program = program,
+                                      .pass = of,
+                                      .inputs = inputs,
+                                      .outputs = outputs,
+                                      .reduced = reduced,
+                                      .layout = layout,
+                                      .node = node,
+                                      .warnings = warnings,
+                                      .scratch = scratch,
+                                      .room = &room};
+        window_room_init(&room, box);
+        return run_with_windows(&call, box);
     }
     return run_one(engine, program, of, box, inputs, outputs, reduced, layout, node, warnings,
                    scratch);

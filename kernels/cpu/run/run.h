@@ -24,7 +24,8 @@ struct cpu_engine {
     const struct rank_kernels *ranks;
     const struct multiply_tiles *tiles; /* multiply_kernels.h */
     const struct multiply_vectors *vectors;
-    const struct slab_kernels *slabs; /* slab_kernels.h */
+    const struct slab_kernels *slabs;     /* slab_kernels.h */
+    const struct window_kernels *windows; /* window_kernels.h */
 };
 
 /* Never NULL for what the compiler makes; NULL for an op that its dtypes do not have. Where
@@ -157,6 +158,21 @@ struct run {
     uint64_t since_asked_ns; /* as long as all since then takes at its worst */
     bool is_stopped;         /* box->pace has said so */
 };
+
+/* What cpu_engine_run() is given beside the box; `room` is the thread's, for windows. */
+struct run_call {
+    const struct cpu_engine *engine;
+    const struct program *program;
+    const struct pass *pass; /* that reads windows */
+    const struct engine_view *inputs, *outputs, *reduced;
+    const struct reduce_layout *layout;
+    void *node;
+    struct engine_warnings *warnings;
+    void *scratch;
+    struct window_room *room;
+};
+/* run.c: the pass over a box, its windows first. */
+int run_with_windows(const struct run_call *call, const struct engine_box *box) GAD_MUST_CHECK;
 
 /* Lays out the scratch, fills what is the same in all strips. -EINVAL for a program that the
  * compiler cannot have made, or a node that the planner cannot. */

@@ -17,6 +17,13 @@ int repeats_state(struct compiler *c, struct ast_node *n,
 int repeats_apply(struct compiler *c, struct ast_node *n, uint32_t *ret_again) GAD_MUST_CHECK;
 /* scans.c: the scan as an output of another dtype. */
 int scans_fit(struct compiler *c, uint16_t scan, enum dtype to, uint16_t *ret) GAD_MUST_CHECK;
+/* near.c: the same node, with inputs that are read with as much around each place as the shift
+ * says; it has no offsets. */
+int near_spread(struct compiler *c, const struct ast_node *n, uint16_t node,
+                const struct near_shift *around, uint16_t *ret) GAD_MUST_CHECK;
+/* near.c: what the argument `value` is for mode `constant`, as this dtype. */
+int near_read_mode(struct compiler *c, const struct ast_node *n, enum dtype dtype,
+                   unsigned *ret_mode, union scalar *ret_beyond) GAD_MUST_CHECK;
 /* lookups.c: elements of an array of one axis; the index, int64, is in its bounds. */
 uint16_t lookups_take(struct lower *l, uint16_t array, uint16_t index);
 /* That a node has one axis; its length. `name`: the argument's, for errors. */

@@ -22,6 +22,7 @@
  *
  * Called by rules.c.
  */
+#include "kernels/expr/functions/functions.h"
 #include "kernels/expr/rules/lower.h"
 #include "kernels/expr/rules/rules.h"
 #include "kernels/expr/schedule/build.h"
@@ -41,6 +42,7 @@ struct near {
     const int64_t *dims; /* of the operand */
     int64_t n_elements;
     struct near_shift shift;
+    bool is_spread; /* of windows: nothing moves, but more is read around each element */
 };
 
 static int bad_offset(struct compiler *c, const struct ast_node *n, unsigned child)
@@ -124,25 +126,26 @@ static int read_offsets(struct near *k, bool *ret_is_beyond)
     return 0;
 }
 
-static int read_mode(struct near *k, enum dtype dtype, unsigned *ret_mode)
+int near_read_mode(struct compiler *c, const struct ast_node *n, enum dtype dtype,
+                   unsigned *ret_mode, union scalar *ret_beyond)
 {
-    struct compiler *c = k->l.c;
-    const struct ast_node *value = literals_find(c, k->l.n, "value");
+    const struct ast_node *value = literals_find(c, n, "value");
+    const char *name = op_info((enum op)n->op)->name;
     struct value zero = {.kind = VALUE_INTEGER};
     *ret_mode = NEAR_EDGE;
-    int r = literals_word(c, k->l.n, "mode", modes, NEAR_N_MODES, ret_mode);
+    int r = literals_word(c, n, "mode", modes, NEAR_N_MODES, ret_mode);
     if (r != 0 || (value == NULL && *ret_mode != NEAR_CONSTANT))
         return r;
     if (*ret_mode != NEAR_CONSTANT) {
         r = compiler_fail(c, GAD_BAD_EXPRESSION, value->column,
-                          "near: 'value' is what lies beyond the ends with mode 'constant'");
+                          "%s: 'value' is what lies beyond the ends with mode 'constant'", name);
         error_expected(c->error, "mode='constant'");
         error_found(c->error, "mode '%s'", modes[*ret_mode]);
         return r;
     }
     if (value != NULL && value->value.kind == VALUE_NODE) {
         r = compiler_fail(c, GAD_BAD_EXPRESSION, value->column,
-                          "near: 'value' must be a number that is known here");
+                          "%s: 'value' must be a number that is known here", name);
         error_expected(c->error, "a number");
         error_found(c->error, "an array");
         return r;
@@ -150,22 +153,23 @@ static int read_mode(struct near *k, enum dtype dtype, unsigned *ret_mode)
     const struct value *v = value != NULL ? &value->value : &zero;
     if (v->kind == VALUE_FLOAT && !dtype_is_float(dtype)) {
         r = compiler_fail(c, GAD_BAD_DTYPE, value->column,
-                          "near: 'value' is no %s, which the elements are", dtype_name(dtype));
+                          "%s: 'value' is no %s, which the elements are", name, dtype_name(dtype));
         error_expected(c->error, "%s", dtype_name(dtype));
         error_found(c->error, "float64");
         return r;
     }
-    return scalar_convert(c, value != NULL ? value->column : k->l.n->column, v, dtype,
-                          &k->shift.beyond);
+    return scalar_convert(c, value != NULL ? value->column : n->column, v, dtype, ret_beyond);
 }
 
 /* ---- down to the arguments ---- */
 
 static int refuse(const struct near *k, const char *of, const char *why, const char *expected)
 {
-    int r = compiler_fail(k->l.c, GAD_BAD_EXPRESSION, k->l.n->column, "near of %s: %s", of, why);
+    const char *name = op_info((enum op)k->l.n->op)->name;
+    int r =
+        compiler_fail(k->l.c, GAD_BAD_EXPRESSION, k->l.n->column, "%s of %s: %s", name, of, why);
     error_expected(k->l.c->error, "%s", expected);
-    error_found(k->l.c->error, "near of %s", of);
+    error_found(k->l.c->error, "%s of %s", name, of);
     return r;
 }
 
@@ -173,7 +177,8 @@ static int refuse(const struct near *k, const char *of, const char *why, const c
 static bool is_moved(const struct near *k, const struct shape *shape)
 {
     for (int i = 0; i < shape->ndim; i++)
-        if (shape->dims[i] > 1 && k->shift.offsets[k->ndim - shape->ndim + i] != 0)
+        if (shape->dims[i] > 1 && (k->shift.offsets[k->ndim - shape->ndim + i] != 0 ||
+                                   k->shift.around[k->ndim - shape->ndim + i] != 0))
             return true;
     return false;
 }
@@ -211,6 +216,9 @@ static int move_input(const struct near *k, uint16_t node, uint16_t *ret)
     const struct shape *shape = &g->shapes[n->shape];
     struct near_shift shift = {.beyond = {.u64 = 0}};
     bool is_constant = false, was_constant = false;
+    if (k->is_spread && graph_is_state(n->arg))
+        return refuse(k, "a repeat", "its steps are made for the elements themselves",
+                      "it stored first, then the window of what is stored");
     if (n->is_transposed)
         return refuse(k, "a transposed argument", "it is read as it is", "it stored so");
     if (n->near != 0)
@@ -225,6 +233,8 @@ static int move_input(const struct near *k, uint16_t node, uint16_t *ret)
         if (r)
             return r;
         is_constant |= k->shift.offsets[axis] != 0 && k->shift.modes[axis] == NEAR_CONSTANT;
+        shift.around[i] += k->shift.around[axis]; /* each at most WINDOW_MAX_SIZE */
+        shift.wraps_axes |= (k->shift.wraps_axes >> axis & 1) << i;
         shift.modes[i] = shift.offsets[i] == 0 ? 0 : shift.modes[i];
     }
     if (is_constant && was_constant && shift.beyond.u64 != k->shift.beyond.u64)
@@ -319,8 +329,15 @@ static int move_node(const struct near *k, uint16_t node, const uint16_t *moved,
         for (unsigned i = 0; i < n.n_src; i++)
             src[i] = i == 1 && graph_is_lookup((enum op)n.op) ? n.src[i] : moved[n.src[i]];
         return graph_remake(c, k->l.n->column, node, src, ret);
-    case NODE_INDEX: return move_index(k, node, ret);
+    case NODE_WINDOW:
+        if (k->is_spread)
+            return graph_window(c, k->l.n->column, c->graph.windows[n.window], moved[n.src[0]],
+                                ret);
+        return refuse(k, "a window", "it is made where the element itself is",
+                      "the window with its origin, or it stored first");
+    case NODE_INDEX: return k->is_spread ? 0 : move_index(k, node, ret);
     case NODE_SCAN: return graph_used_scan(c, k->l.n->column, (enum op)n.op);
+    case NODE_STATE:
     case NODE_RESULT:
         return is_moved(k, &c->graph.shapes[n.shape])
                    ? refuse(k, "iterate", "each element has its own steps",
@@ -346,8 +363,10 @@ static int move_all(const struct near *k, uint16_t root, uint16_t *ret)
     moved[root] = root;
     for (unsigned i = root + 1u; i-- > 0;) {
         const struct graph_node *n = &c->graph.nodes[i];
-        for (unsigned s = 0; moved[i] != NODE_NONE && n->kind == NODE_INSN && s < n->n_src; s++)
-            if (s != 1 || !graph_is_lookup((enum op)n->op)) /* a table stays as it is */
+        bool has_sources = n->kind == NODE_INSN || n->kind == NODE_WINDOW;
+        for (unsigned s = 0; moved[i] != NODE_NONE && has_sources && s < n->n_src; s++)
+            if (s != 1 || n->kind != NODE_INSN ||
+                !graph_is_lookup((enum op)n->op)) /* a table stays as it is */
                 moved[n->src[s]] = n->src[s];
     }
     for (uint16_t i = 0; i <= root; i++) {
@@ -357,6 +376,18 @@ static int move_all(const struct near *k, uint16_t root, uint16_t *ret)
     }
     *ret = moved[root];
     return 0;
+}
+
+int near_spread(struct compiler *c, const struct ast_node *n, uint16_t node,
+                const struct near_shift *around, uint16_t *ret)
+{
+    const struct shape *shape = &c->graph.shapes[c->graph.nodes[node].shape];
+    const struct near k = {.l = {c, n, 0},
+                           .ndim = shape->ndim,
+                           .dims = shape->dims,
+                           .shift = *around,
+                           .is_spread = true};
+    return move_all(&k, node, ret);
 }
 
 /* ---- constant ---- */
@@ -410,7 +441,7 @@ int near_apply(struct compiler *c, const struct ast_node *n, const struct value 
     k.n_elements = shape.n_elements;
     if (operand.kind == NODE_SCAN)
         return graph_used_scan(c, n->column, (enum op)operand.op);
-    r = read_mode(&k, types_of_node(c, node), &mode);
+    r = near_read_mode(c, n, types_of_node(c, node), &mode, &k.shift.beyond);
     memset(k.shift.modes, (int)mode, (size_t)shape.ndim);
     if (r == 0)
         r = read_offsets(&k, &is_beyond);

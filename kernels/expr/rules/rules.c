@@ -225,6 +225,7 @@ int rules_apply(struct compiler *c, const struct ast_node *n, const struct value
     case OP_RULE_TENSORDOT: return tensordot_apply(c, n, args, ret);
     case OP_RULE_QR: return triangles_apply(c, n, args, ret);
     case OP_RULE_NEAR: return near_apply(c, n, args, ret);
+    case OP_RULE_WINDOW: return windows_apply(c, n, args, ret);
     default: return reductions_apply(c, n, args, ret);
     }
 }

@@ -65,6 +65,7 @@ rule_fn products_apply;                                     /* products.c */
 rule_fn tensordot_apply;                                    /* tensordot.c */
 rule_fn triangles_apply;                                    /* triangles.c */
 rule_fn near_apply;                                         /* near.c */
+rule_fn windows_apply;                                      /* windows.c */
 
 /* iterate.c: a state's first node; an AST_ITERATE, whose body is to be typed again from a node on
  * (AST_ABSENT: it is done); and that an operation of other elements has none that changes. */

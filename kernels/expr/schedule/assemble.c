@@ -6,6 +6,7 @@
  *
  * Called once by compile.c, after passes.c.
  */
+#include "kernels/expr/schedule/build.h"
 #include "kernels/expr/schedule/schedule.h"
 #include "proto/util.h"
 
@@ -26,6 +27,7 @@ static bool comes_before(const struct graph_node *a, const struct graph_node *b)
 /* The offsets that an input has so far. */
 struct extent {
     int64_t low[ARRAY_MAX_NDIM], high[ARRAY_MAX_NDIM];
+    int64_t around[ARRAY_MAX_NDIM];
     uint8_t modes[ARRAY_MAX_NDIM]; /* bits */
 };
 
@@ -36,6 +38,10 @@ static void extend(struct extent *x, const struct near_shift *shift, int ndim)
         x->low[i] = offset < x->low[i] ? offset : x->low[i];
         x->high[i] = offset > x->high[i] ? offset : x->high[i];
         x->modes[i] |= (uint8_t)((offset != 0) << (shift ? shift->modes[i] : 0));
+        if (!shift || shift->around[i] == 0)
+            continue;
+        x->around[i] = max_i64(x->around[i], shift->around[i]);
+        x->modes[i] |= shift->wraps_axes >> i & 1 ? 1u << NEAR_WRAP : 1u << NEAR_EDGE;
     }
 }
 
@@ -48,7 +54,7 @@ static bool suits_together(const struct emitter *e, const struct program_input *
     if (input->is_state || e->c->request->args[input->arg].array.at.kind == LOCATION_PROVIDER)
         return true;
     for (int i = 0; i < input->ndim; i++) {
-        int64_t reach = x->high[i] - x->low[i];
+        int64_t reach = x->high[i] - x->low[i] + 2 * x->around[i];
         n_bytes = mul_saturating_i64(n_bytes, reach + 1);
         if (reach > TOGETHER_MOST_REACH || n_bytes > TOGETHER_MOST_BYTES)
             return false;
@@ -113,8 +119,11 @@ static bool list_input(struct emitter *e, struct graph_node *n, struct extent *e
             extents[index].low[i] = extents[index].high[i] = shift ? shift->offsets[i] : 0;
         extend(&extents[index], shift, shape->ndim);
     }
-    input->has_own |= shift == NULL;
-    if (shift == NULL)
+    memcpy(input->around, extents[index].around, sizeof(input->around));
+    input->wraps_axes |= shift ? shift->wraps_axes : 0;
+    bool is_moved = graph_is_moved(g, n);
+    input->has_own |= !is_moved;
+    if (!is_moved)
         n->index = (uint16_t)index;
     else
         n->register_index = (uint8_t)index;
@@ -144,6 +153,92 @@ static int list_inputs(struct emitter *e)
     return n_more > 0 ? too_many_inputs(e, n_more) : 0;
 }
 
+/* Numbers those that are needed, sources first; their weights follow each other. */
+static int list_windows(struct emitter *e)
+{
+    struct program *p = &e->draft;
+    struct graph *g = &e->c->graph;
+    for (uint16_t i = 0; i < g->n_nodes; i++) {
+        struct graph_node *n = &g->nodes[i];
+        if (n->kind != NODE_WINDOW || n->state == 0)
+            continue;
+        const struct window *window = g->windows[n->window];
+        unsigned n_weights = p->n_weights + window->program.n_weights;
+        if (p->n_windows == PROGRAM_MAX_WINDOWS || n_weights > PROGRAM_MAX_WEIGHTS) {
+            bool is_full = p->n_windows == PROGRAM_MAX_WINDOWS;
+            unsigned limit = is_full ? PROGRAM_MAX_WINDOWS : PROGRAM_MAX_WEIGHTS;
+            int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many %s",
+                                  is_full ? "windows" : "numbers in kernels");
+            error_expected(e->c->error, "at most %u", limit);
+            return r;
+        }
+        struct program_window *w = &p->windows[p->n_windows];
+        *w = window->program;
+        w->dtype = g->nodes[n->src[0]].dtype;
+        w->pass = (uint16_t)(p->n_passes + p->n_windows);
+        w->first_weight = p->n_weights;
+        if (w->n_weights > 0)
+            memcpy(p->weights + p->n_weights, window->weights, w->n_weights * sizeof(*p->weights));
+        p->n_weights = (uint16_t)n_weights;
+        e->windows[p->n_windows] = i;
+        n->index = p->n_windows++;
+    }
+    return 0;
+}
+
+/* What a pass reads through windows is read with it. ret_made: how many windows are made for it. */
+static int add_windows_reads(struct emitter *e, struct pass *pass, unsigned *made,
+                             unsigned *ret_made)
+{
+    *ret_made = 0;
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        unsigned of = e->draft.windows[__builtin_ctzll(left)].pass;
+        *ret_made += 1 + made[__builtin_ctzll(left)];
+        pass->inputs_used |= e->draft.passes[of].inputs_used;
+        pass->reduced_used |= e->draft.passes[of].reduced_used;
+        pass->tables_used |= e->draft.passes[of].tables_used;
+    }
+    if (*ret_made > PROGRAM_MAX_MADE_WINDOWS) {
+        int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many windows of windows");
+        error_expected(e->c->error, "at most %d, each counted wherever it is read",
+                       PROGRAM_MAX_MADE_WINDOWS);
+        return r;
+    }
+    if (pass->windows_used && pass->repeats) {
+        int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
+                              "a window in one pass with a repeat: store one of the two first");
+        error_expected(e->c->error, "one of the two, stored");
+        return r;
+    }
+    return pass->windows_used ? emit_check_results(e, pass) : 0;
+}
+
+/* Their operands; windows of smaller numbers first, which others read. */
+static int emit_windows(struct emitter *e)
+{
+    struct program *p = &e->draft;
+    unsigned made[PROGRAM_MAX_WINDOWS], n_made;
+    int r = 0;
+    e->is_inner = false;
+    for (uint16_t i = 0; r == 0 && i < p->n_windows; i++) {
+        uint16_t node = e->c->graph.nodes[e->windows[i]].src[0];
+        const struct root root = {.node = node,
+                                  .weights = NODE_NONE,
+                                  .shape = e->c->graph.nodes[node].shape,
+                                  .target = (uint16_t)(p->n_all_outputs - p->n_windows + i),
+                                  .scan = NODE_NONE,
+                                  .is_output = true,
+                                  .is_own = true};
+        struct pass *pass = &p->passes[p->windows[i].pass];
+        r = emit_pass(e, pass, &root, 1);
+        if (r == 0)
+            r = add_windows_reads(e, pass, made, &made[i]);
+    }
+    for (uint16_t i = 0; r == 0 && i < p->n_passes; i++)
+        r = add_windows_reads(e, &p->passes[i], made, &n_made);
+    return r;
+}
+
 static int emitter_init(struct emitter *e, struct compiler *c, const struct schedule *s)
 {
     struct program *p = &e->draft;
@@ -156,7 +251,7 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
         g->nodes[i].index = NODE_NONE;
     p->n_passes = s->n_passes;
     p->n_insns = p->n_loops = p->n_reductions = p->n_stores = p->n_consts = p->n_nears = 0;
-    p->n_inputs = p->n_states = 0;
+    p->n_inputs = p->n_states = p->n_windows = p->n_weights = 0;
     p->n_checks = (uint16_t)c->n_checks;
     p->needs_elements = c->needs_elements;
     p->n_outputs = (uint16_t)c->request->n_outputs;
@@ -166,10 +261,17 @@ static int emitter_init(struct emitter *e, struct compiler *c, const struct sche
     for (uint16_t i = 0; i < s->n_products; i++) /* behind all others */
         g->nodes[s->products[i].node].index = (uint16_t)(s->n_reductions + i);
     slabs_number(c, s, (uint16_t)(s->n_reductions + s->n_products));
+    p->windows = arena_take(&c->arena, PROGRAM_MAX_WINDOWS * sizeof(*p->windows));
+    p->weights = arena_take(&c->arena, PROGRAM_MAX_WEIGHTS * sizeof(*p->weights));
+    if (p->windows == NULL || p->weights == NULL)
+        return compiler_no_memory(c);
     int r = stepping_number(e);
+    if (r == 0)
+        r = list_windows(e);
     if (r)
         return r;
-    size_t n_passes = (size_t)s->n_passes + 2u * p->n_repeats;
+    p->n_all_outputs = (uint16_t)(p->n_all_outputs + p->n_windows);
+    size_t n_passes = (size_t)s->n_passes + 2u * p->n_repeats + p->n_windows;
     size_t n_insns =
         g->n_loops > 0 ? PROGRAM_MAX_INSNS : (size_t)g->n_nodes * n_passes + REQUEST_MAX_OUTPUTS;
     e->max_insns = n_insns < PROGRAM_MAX_INSNS ? (uint32_t)n_insns : PROGRAM_MAX_INSNS;
@@ -222,8 +324,11 @@ static struct program *pack_program(const struct program *draft)
     size_t slabs = draft->n_slabs * sizeof(*draft->slabs);
     size_t repeats = draft->n_repeats * sizeof(*draft->repeats);
     size_t inner = draft->n_inner * sizeof(*draft->inner);
-    struct program *p = malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + loops +
-                               checks + products + slabs + repeats + inner + 88);
+    size_t windows = draft->n_windows * sizeof(*draft->windows);
+    size_t weights = draft->n_weights * sizeof(*draft->weights);
+    struct program *p =
+        malloc(sizeof(*p) + inputs + nears + outputs + consts + insns + loops + checks + products +
+               slabs + repeats + inner + windows + weights + 104);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
@@ -240,6 +345,8 @@ static struct program *pack_program(const struct program *draft)
     p->slabs = copy_part(&at, draft->slabs, slabs);
     p->repeats = copy_part(&at, draft->repeats, repeats);
     p->inner = copy_part(&at, draft->inner, inner);
+    p->windows = copy_part(&at, draft->windows, windows);
+    p->weights = copy_part(&at, draft->weights, weights);
     return p;
 }
 
@@ -253,6 +360,8 @@ int assemble_program(struct compiler *c, const struct schedule *schedule, struct
     }
     if (r == 0)
         r = stepping_emit(&e);
+    if (r == 0)
+        r = emit_windows(&e);
     if (r == 0)
         r = product_passes_finish(c, schedule, &e.draft);
     if (r)

@@ -14,9 +14,20 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
 /* Of a repeat, as graph.h says; `like`: shape, level and reads. */
 int graph_stepped(struct compiler *c, uint32_t arg, enum dtype dtype, const struct graph_node *like,
                   uint16_t *ret) GAD_MUST_CHECK;
+/* Whether the input is read elsewhere than at its own places. */
+static inline bool graph_is_moved(const struct graph *g, const struct graph_node *input)
+{
+    for (int i = 0; input->near != 0 && i < g->shapes[input->shape].ndim; i++)
+        if (g->shifts[input->near - 1]->offsets[i] != 0)
+            return true;
+    return false;
+}
 /* The argument of such an input with these offsets in place of its own. */
 int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shift,
                uint16_t *ret) GAD_MUST_CHECK;
+/* What the window gives of a source. */
+int graph_window(struct compiler *c, uint32_t column, const struct window *window, uint16_t src,
+                 uint16_t *ret) GAD_MUST_CHECK;
 /* The same instruction of other sources. */
 int graph_remake(struct compiler *c, uint32_t column, uint16_t node, const uint16_t *src,
                  uint16_t *ret) GAD_MUST_CHECK;

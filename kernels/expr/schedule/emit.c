@@ -107,8 +107,8 @@ int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, str
     *ret = (struct operand){.dtype = n->dtype};
     switch (n->kind) {
     case NODE_INPUT:
-        ret->kind = n->near != 0 ? OPERAND_NEAR : OPERAND_INPUT;
-        if (n->near != 0)
+        ret->kind = graph_is_moved(&e->c->graph, n) ? OPERAND_NEAR : OPERAND_INPUT;
+        if (ret->kind == OPERAND_NEAR)
             return near_operand(e, pass, n, &ret->index);
         ret->index = n->index;
         use_input(pass, n, ret->index);
@@ -119,6 +119,17 @@ int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, str
         ret->kind = OPERAND_REDUCED;
         ret->index = n->index;
         pass->reduced_used |= UINT64_C(1) << n->index;
+        return 0;
+    case NODE_WINDOW:
+        if (e->is_inner) {
+            int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
+                                  "a window in the steps of a repeat: take one step at a time");
+            error_expected(e->c->error, "steps without windows");
+            return r;
+        }
+        ret->kind = OPERAND_WINDOW;
+        ret->index = n->index;
+        pass->windows_used |= UINT64_C(1) << n->index;
         return 0;
     case NODE_INDEX:
         ret->kind = OPERAND_INDEX;
@@ -412,7 +423,7 @@ static int emit_root(struct emitter *e, struct pass *pass, const struct root *ro
 }
 
 /* What the pass reads of earlier ones. */
-static int check_results(struct emitter *e, const struct pass *pass)
+int emit_check_results(struct emitter *e, const struct pass *pass)
 {
     const struct program *p = &e->draft;
     uint64_t n_bytes = 0;
@@ -447,12 +458,14 @@ static int check_near(struct emitter *e, const struct pass *pass, const struct r
                        : has_first && first->op == OP_QR_R         ? "qr_r"
                        : has_first && first->op == OP_KTH          ? "a quantile"
                                                                    : NULL;
-    if ((pass->n_nears == 0 && pass->states_used == 0) || what == NULL)
+    bool is_near = pass->n_nears != 0 || pass->states_used != 0 || pass->windows_used != 0;
+    if (!is_near || what == NULL)
         return 0;
     int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
-                          "near in one pass with %s: store one of the two first", what);
-    error_expected(e->c->error, "near of arrays, stored");
-    error_found(e->c->error, "near and %s", what);
+                          "%s in one pass with %s: store one of the two first",
+                          pass->windows_used != 0 ? "a window" : "near", what);
+    error_expected(e->c->error, "one of the two, stored");
+    error_found(e->c->error, "both, of %s", what);
     return r;
 }
 
@@ -478,7 +491,7 @@ int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots, un
     for (unsigned i = 0; r == 0 && i < n_roots; i++)
         r = emit_root(e, pass, roots, n_roots, i);
     if (r == 0)
-        r = check_results(e, pass);
+        r = emit_check_results(e, pass);
     if (r == 0)
         r = check_near(e, pass, roots);
     pass->n_insns = p->n_insns - pass->first_insn;

@@ -40,7 +40,8 @@ int graph_init(struct compiler *c, size_t n_chars)
     g->shapes[0] = (struct shape){.ndim = 0, .n_elements = 1};
     g->n_shapes = 1;
     g->shifts = NULL;
-    g->n_shifts = g->n_loops = 0;
+    g->windows = NULL;
+    g->n_shifts = g->n_windows = g->n_loops = 0;
     return 0;
 }
 
@@ -268,7 +269,7 @@ int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shif
     bool is_near = false;
     uint16_t number = 0;
     for (int i = 0; i < c->graph.shapes[key.shape].ndim; i++)
-        is_near |= shift->offsets[i] != 0;
+        is_near |= shift->offsets[i] != 0 || shift->around[i] != 0;
     if (!is_near) { /* it is there */
         key.near = 0;
         return graph_find_or_add(c, &key, ret);
@@ -277,6 +278,46 @@ int graph_near(struct compiler *c, uint16_t input, const struct near_shift *shif
     key.near = number + 1u;
     key.is_near = true;
     return r ? r : graph_find_or_add(c, &key, ret);
+}
+
+static bool is_same_window(const struct window *a, const struct window *b)
+{
+    size_t n_bytes = a->program.n_weights * sizeof(*a->weights);
+    return memcmp(&a->program, &b->program, sizeof(a->program)) == 0 &&
+           (n_bytes == 0 || memcmp(a->weights, b->weights, n_bytes) == 0);
+}
+
+int graph_window(struct compiler *c, uint32_t column, const struct window *window, uint16_t src,
+                 uint16_t *ret)
+{
+    struct graph *g = &c->graph;
+    const struct graph_node *n = &g->nodes[src];
+    struct graph_node key = graph_key(NODE_WINDOW, (enum dtype)n->dtype);
+    uint16_t i = 0;
+    if (g->windows == NULL)
+        g->windows = arena_take(&c->arena, EXPR_MAX_WINDOWS * sizeof(struct window *));
+    if (g->windows == NULL)
+        return compiler_no_memory(c);
+    while (i < g->n_windows && !is_same_window(g->windows[i], window))
+        i++;
+    if (i == EXPR_MAX_WINDOWS)
+        return too_many(c, column, "windows", EXPR_MAX_WINDOWS);
+    if (i == g->n_windows) {
+        g->windows[i] = arena_take(&c->arena, sizeof(*window));
+        if (g->windows[i] == NULL)
+            return compiler_no_memory(c);
+        *g->windows[i] = *window;
+        g->n_windows++;
+    }
+    key.op = window->program.op;
+    key.n_src = 1;
+    key.src[0] = src;
+    key.shape = n->shape;
+    key.level = n->level;
+    key.reads = n->reads;
+    key.is_near = true;
+    key.window = i;
+    return graph_find_or_add(c, &key, ret);
 }
 
 int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16_t shape,

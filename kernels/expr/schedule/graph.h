@@ -4,12 +4,13 @@
 #include "kernels/common/kth_rank.h"
 #include "kernels/program.h"
 
-#define EXPR_MAX_NODES  4096 /* of the graph, over all outputs */
-#define EXPR_MAX_SHAPES 256  /* different ones of subexpressions */
-#define EXPR_MAX_SHIFTS 1024 /* different ones of near() */
-#define EXPR_MAX_LOOPS  32   /* different ones of iterate() */
-#define EXPR_MAX_STATES 16   /* of one of them */
-#define EXPR_MAX_STEPS  1000000
+#define EXPR_MAX_NODES   4096 /* of the graph, over all outputs */
+#define EXPR_MAX_SHAPES  256  /* different ones of subexpressions */
+#define EXPR_MAX_SHIFTS  1024 /* different ones of near() */
+#define EXPR_MAX_LOOPS   32   /* different ones of iterate() */
+#define EXPR_MAX_STATES  16   /* of one of them */
+#define EXPR_MAX_STEPS   1000000
+#define EXPR_MAX_WINDOWS 64 /* different ones, whatever they are of */
 
 enum node_kind {
     NODE_INPUT,
@@ -19,6 +20,7 @@ enum node_kind {
     NODE_INDEX,
     NODE_SCAN,
     NODE_PRODUCT,
+    NODE_WINDOW,
     NODE_STATE,
     NODE_STEP,
     NODE_LOOP,
@@ -58,7 +60,8 @@ static inline bool graph_is_final(uint32_t arg)
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
  * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
  * the matrix product of its two sources, which have its dtype; with left_axes their tensordot:
- * along these of the left one and those of the right one, both in ascending order.
+ * along these of the left one and those of the right one, both in ascending order. A NODE_WINDOW
+ * has its source evaluated in a pass of the source's own shape, with what lies around it.
  *
  * A loop of iterate() is a chain of nodes. A NODE_STATE is what a name means in the body, of the
  * dtype of its source, which it begins with; a NODE_STEP says what becomes of a state: the
@@ -101,6 +104,7 @@ struct graph_node {
             uint8_t has_minus_zero; /* 1: of SUM, -0 where all terms are */
             uint16_t is_cumulative; /* 1: of BINCOUNT, running sums along the bins */
         };
+        uint64_t window;                    /* NODE_WINDOW: index into graph->windows */
         struct {                            /* NODE_PRODUCT */
             uint32_t left_axes, right_axes; /* bits; 0: those of matmul */
         };
@@ -120,6 +124,14 @@ struct near_shift {
     int64_t offsets[ARRAY_MAX_NDIM];
     uint8_t modes[ARRAY_MAX_NDIM];
     union scalar beyond;
+    int64_t around[ARRAY_MAX_NDIM];
+    uint64_t wraps_axes;
+};
+
+/* Of a NODE_WINDOW, all but dtype, pass and the place of its weights. */
+struct window {
+    struct program_window program;
+    double *weights;
 };
 
 struct shape {
@@ -137,6 +149,8 @@ struct graph {
     struct near_shift **shifts; /* different ones; NULL: none yet */
     uint16_t n_shifts;
     uint16_t n_loops;
+    struct window **windows; /* different ones; NULL: none yet */
+    uint16_t n_windows;
 };
 
 /* Whether the pass that reads the node computes it, from its sources. */

@@ -331,7 +331,8 @@ static bool is_apart(const struct compiler *c, const struct root *store, uint32_
             is_long(&g->shapes[n->shape], g->shapes[store->shape].ndim, reduced_axes))
             n_elements += min_u64((uint64_t)g->shapes[n->shape].n_elements, LARGE_RESULTS + 1);
         bool is_lookup = n->kind == NODE_INSN && graph_is_lookup((enum op)n->op);
-        for (unsigned k = 0; is_needed && graph_is_computed(n) && k < n->n_src; k++)
+        bool has_sources = graph_is_computed(n) || n->kind == NODE_WINDOW;
+        for (unsigned k = 0; is_needed && has_sources && k < n->n_src; k++)
             if (!is_lookup || k == 0)
                 g->nodes[n->src[k]].state |= SCHEDULE_IS_BELOW;
     }

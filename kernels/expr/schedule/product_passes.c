@@ -123,7 +123,8 @@ static uint32_t products_read(const struct compiler *c, const struct root *root,
             products |= UINT32_C(1) << n->index;
         if ((is_product ? n->index != apart : is_result) && n->level > *ret_level)
             *ret_level = n->level;
-        for (unsigned k = 0; graph_is_computed(n) && k < n->n_src; k++)
+        bool has_sources = graph_is_computed(n) || n->kind == NODE_WINDOW;
+        for (unsigned k = 0; has_sources && k < n->n_src; k++)
             g->nodes[n->src[k]].state |= SCHEDULE_IS_BELOW;
     }
     return products;

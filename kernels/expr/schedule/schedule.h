@@ -101,9 +101,12 @@ struct emitter {
     uint32_t max_insns, max_nears;
     bool is_inner; /* what is emitted is a repeat's */
     uint16_t *stack;
-    bool is_in_loop; /* in the steps of one */
+    bool is_in_loop;                       /* in the steps of one */
+    uint16_t windows[PROGRAM_MAX_WINDOWS]; /* their nodes */
 };
 
+/* That what the pass reads of earlier ones is not too much. */
+int emit_check_results(struct emitter *e, const struct pass *pass) GAD_MUST_CHECK;
 int emit_pass(struct emitter *e, struct pass *pass, const struct root *roots,
               unsigned n_roots) GAD_MUST_CHECK;
 

@@ -141,6 +141,7 @@ static int parse_value(struct parser *p, const struct call *call, const struct k
     case KEYWORD_NONE: return not_none(p, call, k);
     case KEYWORD_TUPLE: return parse_numbers(p, call, k, ret);
     case KEYWORD_TUPLES: return literals_parse_tuples(p, ret);
+    case KEYWORD_KERNEL: return literals_parse_kernel(p, ret);
     case KEYWORD_WORD: return literals_parse_word(p, ret);
     case KEYWORD_DTYPE:
         r = literals_parse_dtype(p, &dtype);

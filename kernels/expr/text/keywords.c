@@ -55,9 +55,10 @@ static enum keyword_kind kind_of(const struct keyword *k)
         const char *name;
         enum keyword_kind kind;
     } kinds[] = {
-        {"axis", KEYWORD_TUPLE}, {"size", KEYWORD_TUPLE},  {"dtype", KEYWORD_DTYPE},
-        {"out", KEYWORD_NONE},   {"method", KEYWORD_WORD}, {"side", KEYWORD_WORD},
-        {"mode", KEYWORD_WORD},  {"range", KEYWORD_TUPLE}, {"axes", KEYWORD_TUPLES},
+        {"axis", KEYWORD_TUPLE},   {"size", KEYWORD_TUPLE},    {"dtype", KEYWORD_DTYPE},
+        {"out", KEYWORD_NONE},     {"method", KEYWORD_WORD},   {"side", KEYWORD_WORD},
+        {"mode", KEYWORD_WORD},    {"range", KEYWORD_TUPLE},   {"axes", KEYWORD_TUPLES},
+        {"origin", KEYWORD_TUPLE}, {"kernel", KEYWORD_KERNEL},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
         if (keywords_is(k, kinds[i].name))

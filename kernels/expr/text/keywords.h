@@ -12,7 +12,8 @@ enum keyword_kind {
     KEYWORD_TUPLE,
     KEYWORD_TUPLES, /* of which elements may be tuples themselves */
     KEYWORD_DTYPE,
-    KEYWORD_WORD, /* one of a few */
+    KEYWORD_KERNEL, /* lists of numbers, nested as numpy.array() takes them */
+    KEYWORD_WORD,   /* one of a few */
     KEYWORD_NONE,
 };
 

@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_ELEMENTS 255 /* of a list in a kernel */
+
 /* ---- parsing ---- */
 
 int literals_parse_dtype(struct parser *p, enum dtype *ret)
@@ -48,11 +50,10 @@ int literals_parse_word(struct parser *p, uint32_t *ret)
     return parser_advance(p);
 }
 
-static int too_many_elements(struct parser *p)
+static int too_many_elements(struct parser *p, unsigned most)
 {
-    int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %d numbers",
-                          ARRAY_MAX_NDIM);
-    error_expected(p->c->error, "at most %d", ARRAY_MAX_NDIM);
+    int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p), "more than %u numbers", most);
+    error_expected(p->c->error, "at most %u", most);
     return r;
 }
 
@@ -75,14 +76,15 @@ static int parse_number(struct parser *p, uint32_t *ret)
 }
 
 static int parse_elements(struct parser *p, uint32_t open_column, enum token_kind end,
-                          parse_fn *parse, uint32_t *children, unsigned *ret_n, bool *ret_has_comma)
+                          parse_fn *parse, unsigned most, uint32_t *children, unsigned *ret_n,
+                          bool *ret_has_comma)
 {
     int r = 0;
     *ret_n = 0;
     *ret_has_comma = false;
     while (r == 0 && p->token.kind != end) {
-        if (*ret_n == ARRAY_MAX_NDIM)
-            return too_many_elements(p);
+        if (*ret_n == most)
+            return too_many_elements(p, most);
         r = parse(p, &children[(*ret_n)++]);
         if (r != 0 || p->token.kind != TOKEN_COMMA)
             break;
@@ -96,9 +98,9 @@ static int parse_elements(struct parser *p, uint32_t open_column, enum token_kin
     return r == 0 ? parser_advance(p) : r;
 }
 
-static int parse_tuple(struct parser *p, parse_fn *parse, uint32_t *ret)
+static int parse_tuple(struct parser *p, parse_fn *parse, unsigned most, uint32_t *ret)
 {
-    uint32_t column = parser_column(p), children[ARRAY_MAX_NDIM];
+    uint32_t column = parser_column(p), children[MOST_ELEMENTS];
     enum token_kind start = (enum token_kind)p->token.kind;
     unsigned n;
     bool has_comma;
@@ -107,7 +109,7 @@ static int parse_tuple(struct parser *p, parse_fn *parse, uint32_t *ret)
     int r = parser_advance(p);
     if (r == 0)
         r = parse_elements(p, column, start == TOKEN_OPEN ? TOKEN_CLOSE : TOKEN_LIST_CLOSE, parse,
-                           children, &n, &has_comma);
+                           most, children, &n, &has_comma);
     if (r)
         return r;
     if (start == TOKEN_OPEN && n == 1 && !has_comma) {
@@ -120,12 +122,26 @@ static int parse_tuple(struct parser *p, parse_fn *parse, uint32_t *ret)
 
 int literals_parse_tuple(struct parser *p, uint32_t *ret)
 {
-    return parse_tuple(p, parse_number, ret);
+    return parse_tuple(p, parse_number, ARRAY_MAX_NDIM, ret);
 }
 
 int literals_parse_tuples(struct parser *p, uint32_t *ret)
 {
-    return parse_tuple(p, literals_parse_tuple, ret);
+    return parse_tuple(p, literals_parse_tuple, ARRAY_MAX_NDIM, ret);
+}
+
+int literals_parse_kernel(struct parser *p, uint32_t *ret)
+{
+    if (p->depth == EXPR_MAX_DEPTH) {
+        int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, parser_column(p),
+                              "the expression is nested too deeply");
+        error_expected(p->c->error, "at most %d levels", EXPR_MAX_DEPTH);
+        return r;
+    }
+    p->depth++;
+    int r = parse_tuple(p, literals_parse_kernel, MOST_ELEMENTS, ret);
+    p->depth--;
+    return r;
 }
 
 /* ---- what was given ---- */

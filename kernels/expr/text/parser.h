@@ -109,6 +109,8 @@ int names_unknown_dtype(struct parser *p, const struct token *name);
 int literals_parse_tuple(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 /* The same, and elements may be tuples. */
 int literals_parse_tuples(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
+/* Lists of numbers, or of such lists, as many as there are. */
+int literals_parse_kernel(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 int literals_parse_dtype(struct parser *p, enum dtype *ret) GAD_MUST_CHECK;
 int literals_parse_word(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 

@@ -63,6 +63,7 @@ static void add_operand(struct text *t, const struct program *p, const struct op
     case OPERAND_INPUT: add(t, "in%u", o->index); break;
     case OPERAND_NEAR: add(t, "near%u", o->index); break;
     case OPERAND_REDUCED: add(t, "red%u", o->index); break;
+    case OPERAND_WINDOW: add(t, "win%u", o->index); break;
     case OPERAND_TABLE: add(t, "table red%u", o->index); break;
     case OPERAND_CONST: add_const(t, &p->consts[o->index]); break;
     case OPERAND_INDEX:
@@ -283,6 +284,21 @@ static void add_pass(struct text *t, const struct program *p, unsigned index)
                 p->checks[i].limit, p->checks[i].expected);
 }
 
+/* Its operand is printed as the pass that it is. */
+static void add_window(struct text *t, const struct program *p, unsigned index)
+{
+    const struct program_window *w = &p->windows[index];
+    const struct pass *pass = &p->passes[w->pass];
+    add(t, "win%u = %s.%s out%u of size ", index, op_info((enum op)w->op)->name,
+        dtype_name((enum dtype)w->dtype), p->stores[pass->first_store].output);
+    add_shape(t, pass->ndim, w->size);
+    add(t, " from ");
+    for (int i = 0; i < pass->ndim; i++)
+        add(t, "%s%" PRId64, i > 0 ? ", " : "", -w->before[i]);
+    add(t, "\n");
+    add_pass(t, p, w->pass);
+}
+
 void program_print(const struct program *program, char *buffer, size_t n_bytes)
 {
     if (n_bytes == 0)
@@ -294,8 +310,14 @@ void program_print(const struct program *program, char *buffer, size_t n_bytes)
         add(&t, "in%u = %s%u%s: %s ", i, input->is_state ? "out" : "argument ", input->arg,
             input->is_transposed ? " transposed" : "", dtype_name(input->dtype));
         add_shape(&t, input->ndim, input->shape);
+        for (int k = 0; k < input->ndim; k++)
+            if (input->around[k] > 0)
+                add(&t, " around %" PRId64 " along %d%s", input->around[k], k,
+                    input->wraps_axes >> k & 1 ? " wrap" : "");
         add(&t, "\n");
     }
+    for (unsigned i = 0; i < program->n_windows; i++)
+        add_window(&t, program, i);
     for (unsigned i = 0; i < program->n_stages; i++) {
         const struct stage *stage = &program->stages[i];
         if (stage->kind == STAGE_SLAB)

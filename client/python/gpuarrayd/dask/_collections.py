@@ -43,7 +43,9 @@ OF_THE_WHOLE = ("sum", "prod", "mean", "var", "std", "min", "max", "amin", "amax
                 "nanvar", "nanstd", "nanmin", "nanmax", "logsumexp", "index", "quantile",
                 "percentile", "median", "nanquantile", "nanpercentile", "nanmedian", "cumsum",
                 "cumprod", "bincount", "histogram", "histogram_bin_edges", "searchsorted",
-                "digitize", "take", "matmul", "tensordot", "near", "qr_r")
+                "digitize", "take", "matmul", "tensordot", "near", "qr_r", "window_sum",
+                "window_mean", "window_min", "window_max", "window_std", "window_median",
+                "window_rank", "correlate", "convolve")
 # Those whose value depends on a seed and a place: each block would have the same.
 RANDOM = ("uniform", "normal", "lognormal", "exponential", "integers", "bernoulli", "poisson",
           "choice", "permutation")

@@ -74,7 +74,7 @@ union scalar built_value(const struct built *b, const struct built_node *node, u
 
 void *test_scratch(void)
 {
-    static char scratch[CPU_SCRATCH_BYTES] __attribute__((aligned(64)));
+    static char scratch[CPU_SCRATCH_BYTES + CPU_WINDOW_BYTES] __attribute__((aligned(64)));
     return scratch;
 }
 

@@ -30,7 +30,7 @@ struct built_node {
 union scalar built_value(const struct built *b, const struct built_node *node, unsigned i);
 
 /* 64-byte aligned CPU_SCRATCH_BYTES, one for the process. */
-void *test_scratch(void);
+void *test_scratch(void); /* and CPU_WINDOW_BYTES behind it */
 
 /* Runs pass 0 over contiguous native arrays of n elements (inputs and outputs in program order).
  * ret_node: of a layout of one cell; NULL without reductions. */

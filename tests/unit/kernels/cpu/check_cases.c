@@ -88,7 +88,8 @@ static unsigned dtypes_of(enum op op)
     case OP_RULE_MATMUL:
     case OP_RULE_TENSORDOT:
     case OP_RULE_QR:
-    case OP_RULE_NEAR: return NOT_WRITTEN;
+    case OP_RULE_NEAR:
+    case OP_RULE_WINDOW: return NOT_WRITTEN;
     }
     return ALL;
 }

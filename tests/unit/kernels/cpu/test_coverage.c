@@ -40,6 +40,15 @@ static const struct written {
     {OP_POISSON, {"poisson(3.5, seed=1) + b", "poisson(300, seed=1) + b"}},
     {OP_CHOICE, {"choice(10, seed=1) + b"}},
     {OP_NEAR, {"near(a, 1) + b", "near(a + b, -2, mode=constant, value=3)"}},
+    {OP_WINDOW_SUM, {"window_sum(a, 3) + b", "window_sum(a * b, 4, mode=wrap)"}},
+    {OP_WINDOW_MEAN, {"window_mean(a, 3) + b"}},
+    {OP_WINDOW_MIN, {"window_min(a, 3, origin=1)"}},
+    {OP_WINDOW_MAX, {"window_max(a + b, 5, mode=reflect)"}},
+    {OP_WINDOW_STD, {"window_std(a, 3) * b"}},
+    {OP_WINDOW_MEDIAN, {"window_median(a, 4) + b"}},
+    {OP_WINDOW_RANK, {"window_rank(a, -1, 3)"}},
+    {OP_CORRELATE, {"correlate(a, [1, 2, 1])", "correlate(a, [0.5, 0.5], mode=symmetric)"}},
+    {OP_CONVOLVE, {"convolve(a, [1, 2, 3]) + b"}},
     {OP_QR_R, {"where(max(qr_r(integers(-9, 9, size=(40, 3), seed=1))) > 0, a, b)"}},
     {OP_TENSORDOT, {"tensordot(a, b, 1) + a"}},
     {OP_PERMUTATION, {"permutation(130, seed=1) + b"}},
@@ -144,7 +153,10 @@ static int run_pass(const struct cpu_engine *engine, const struct program *progr
     struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     bool has_node = pass->n_reductions > 0 && pass->scanned_axis < 0;
-    struct engine_box box = {.ndim = pass->ndim, .count = pass->shape, .axis_order = order};
+    struct engine_box box = {.ndim = pass->ndim,
+                             .count = pass->shape,
+                             .axis_order = order,
+                             .window_memory = (char *)test_scratch() + CPU_SCRATCH_BYTES};
     for (unsigned k = 0; k < program->n_reductions; k++)
         reduced[k] = view_of(program, k, i, results);
     reduce_layout_init(&layout, program, i, n_cells_of(pass));

@@ -22,7 +22,7 @@ struct walk {
     bool is_written[PROGRAM_MAX_REGISTERS];
     uint8_t register_dtype[PROGRAM_MAX_REGISTERS];
     uint64_t inputs_used, states_used;
-    uint64_t reduced_used, tables_used;
+    uint64_t reduced_used, tables_used, windows_used;
     bool is_inner; /* of a repeat */
 };
 
@@ -87,6 +87,8 @@ static bool is_made_before(const struct walk *w, unsigned reduction)
     unsigned made_in = w->program->reductions[reduction].pass;
     if (w->is_inner) /* whoever has the repeat says that it reads the result */
         return program_is_uniform(w->program, reduction) || w->pass->tables_used >> reduction & 1;
+    if (w->pass_index >= w->program->n_passes) /* a window's operand */
+        return made_in < w->program->n_passes && program_is_kept(w->program, reduction);
     const struct stage *stage = stage_of(w->program, w->pass_index);
     if (made_in < stage->first_pass)
         return program_is_kept(w->program, reduction);
@@ -120,6 +122,34 @@ static const char *check_table(struct walk *w, const struct operand *o)
     return NULL;
 }
 
+/* What its operand reads is read with the pass. */
+static const char *check_window(struct walk *w, const struct operand *o)
+{
+    CHECK(o->index < w->program->n_windows);
+    const struct program_window *window = &w->program->windows[o->index];
+    CHECK(o->dtype == window->dtype && window->pass == w->program->n_passes + o->index);
+    CHECK(window->pass > w->pass_index || w->pass_index >= w->program->n_passes);
+    CHECK(w->pass_index < window->pass || w->pass_index > window->pass);
+    const struct pass *pass = &w->program->passes[window->pass];
+    uint64_t n = 1;
+    for (int i = 0; i < pass->ndim; i++) {
+        CHECK(window->size[i] >= 1 && window->size[i] <= WINDOW_MAX_SIZE);
+        CHECK(window->before[i] >= 0 && window->before[i] < window->size[i]);
+        CHECK(window->modes[i] < NEAR_N_MODES);
+        n *= (uint64_t)window->size[i];
+    }
+    CHECK(window->op == OP_CORRELATE ? window->n_weights == n : window->n_weights == 0);
+    CHECK(window->first_weight + window->n_weights <= w->program->n_weights);
+    CHECK(window->op != OP_WINDOW_RANK ||
+          (n <= WINDOW_MAX_RANKED && window->ranks[0] <= window->ranks[1] &&
+           window->ranks[0] >= 0 && (uint64_t)window->ranks[1] < n));
+    w->windows_used |= UINT64_C(1) << o->index;
+    w->inputs_used |= pass->inputs_used;
+    w->reduced_used |= pass->reduced_used;
+    w->tables_used |= pass->tables_used;
+    return check_shape(w, pass->ndim, pass->shape);
+}
+
 static bool is_lookup(const struct insn *insn)
 {
     return insn->op == OP_SEARCH_LEFT || insn->op == OP_SEARCH_RIGHT || insn->op == OP_TAKE;
@@ -136,6 +166,7 @@ static const char *check_operand(struct walk *w, const struct operand *o)
         CHECK(o->dtype == w->program->consts[o->index].dtype);
         return NULL;
     case OPERAND_REDUCED: return check_reduced(w, o);
+    case OPERAND_WINDOW: return check_window(w, o);
     case OPERAND_REGISTER:
         CHECK(o->index < w->pass->n_registers);
         CHECK(w->is_written[o->index]);
@@ -177,6 +208,7 @@ static const char *check_insn_is_engines(const struct insn *insn)
     case OP_RULE_TENSORDOT:
     case OP_RULE_QR:
     case OP_RULE_NEAR:
+    case OP_RULE_WINDOW:
     case OP_RULE_INDEX: return "an operation that is written with others";
     case OP_RULE_TABLE: CHECK(insn->op == OP_TAKE); break;
     case OP_RULE_ARITHMETIC: CHECK(d != DTYPE_BOOL); break;
@@ -520,12 +552,12 @@ static const char *check_pass(const struct program *p, unsigned index)
     if (fault == NULL) {
         CHECK(w.states_used == pass->states_used);
         CHECK(w.inputs_used == pass->inputs_used && w.reduced_used == pass->reduced_used);
-        CHECK(w.tables_used == pass->tables_used);
+        CHECK(w.tables_used == pass->tables_used && w.windows_used == pass->windows_used);
         CHECK(__builtin_popcountll(w.reduced_used) + __builtin_popcountll(w.tables_used) <=
               PASS_MAX_RESULTS);
         CHECK(pass->n_reductions <= PASS_MAX_REDUCTIONS && pass->scanned_axis < pass->ndim);
         CHECK((pass->reduced_axes == 0) == (pass->n_reductions == 0));
-        fault = pass->repeats ? NULL : check_values(p, index);
+        fault = pass->repeats || pass->windows_used ? NULL : check_values(p, index);
     }
     return fault;
 }
@@ -552,6 +584,14 @@ static bool is_of_operands(const struct program *p, unsigned input)
                 (p->stages[i].kind == STAGE_PRODUCT && k == PRODUCT_RESULT))
                 others |= p->passes[p->stages[i].first_pass + k].inputs_used;
     return !(others >> input & 1);
+}
+
+static bool is_wide(const struct program_input *input)
+{
+    for (int i = 0; i < input->ndim; i++)
+        if (input->around[i] > 0)
+            return true;
+    return false;
 }
 
 static const char *check_tables(const struct job_request *request, const struct program *p)
@@ -586,6 +626,13 @@ static const char *check_tables(const struct job_request *request, const struct 
         n_stores += p->inner[i].n_stores;
         n_loops += p->inner[i].n_loops;
     }
+    for (unsigned i = p->n_passes; i < (unsigned)p->n_passes + p->n_windows; i++) {
+        CHECK(p->passes[i].first_insn == n_insns && p->passes[i].first_store == n_stores);
+        CHECK(p->passes[i].n_reductions == 0 && p->passes[i].n_stores == 1);
+        n_insns += p->passes[i].n_insns;
+        n_stores += p->passes[i].n_stores;
+        n_loops += p->passes[i].n_loops;
+    }
     CHECK(n_loops == p->n_loops && n_loops <= PROGRAM_MAX_LOOPS);
     CHECK(n_insns == p->n_insns && n_stores == p->n_stores);
     for (unsigned i = 0; i < p->n_stores; i++)
@@ -612,9 +659,10 @@ static const char *check_tables(const struct job_request *request, const struct 
         CHECK(used >> i & 1 && !p->inputs[i].is_state);
         CHECK(p->inputs[i].arg < request->n_args && !request->args[p->inputs[i].arg].is_scalar);
         const struct program_input *input = &p->inputs[i];
-        CHECK(i == 0 || input->arg > input[-1].arg ||
-              (input->arg == input[-1].arg &&
-               (!input->has_own || (input->is_transposed && !input[-1].is_transposed))));
+        CHECK(
+            i == 0 || input->arg > input[-1].arg ||
+            (input->arg == input[-1].arg && (!input->has_own || is_wide(input) ||
+                                             (input->is_transposed && !input[-1].is_transposed))));
         CHECK(!input->is_transposed || is_of_operands(p, i));
         const char *fault = check_input_shape(input, &request->args[input->arg].array);
         if (fault != NULL)
@@ -709,7 +757,7 @@ const char *program_validate(const struct job_request *request, const struct pro
         fault = check_tables(request, program);
     for (unsigned i = 0; fault == NULL && i < program->n_products; i++)
         fault = check_product(program, &program->products[i]);
-    for (unsigned i = 0; fault == NULL && i < program->n_passes; i++)
+    for (unsigned i = 0; fault == NULL && i < program->n_passes + program->n_windows; i++)
         fault = check_pass(program, i);
     return fault;
 }

@@ -1,0 +1,52 @@
+/* Windows over lanes: WINDOW_LANES lines side by side, of which each row has one element. */
+#pragma once
+
+#include "kernels/ops.h"
+#include "proto/dtype.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WINDOW_LANES    16
+#define WINDOW_MAX_TAPS 1024 /* that are ranked */
+
+/* Output i is made of the rows i to i + size - 1. Rows of any distance and alignment. */
+struct window_lanes {
+    const char *src;
+    int64_t src_row; /* bytes */
+    size_t n, size;
+    size_t phase; /* of row 0: its place along the axis, modulo the size */
+    double each;  /* WINDOW_STD: how many elements a row stands for */
+    void *suffix; /* room for `size` times WINDOW_SUFFIX_BYTES */
+    char *dst;    /* rows of what the kernel computes in */
+    int64_t dst_row;
+};
+#define WINDOW_ROW_BYTES    (2 * WINDOW_LANES * sizeof(double)) /* of what is computed in */
+#define WINDOW_SUFFIX_BYTES (WINDOW_ROW_BYTES + 64)
+typedef void window_slide_fn(const struct window_lanes *w);
+
+/* Rows of what was computed in to rows of the dtype: n elements in a window. */
+typedef void window_finish_fn(size_t n_rows, double n, const char *src, int64_t src_row, char *dst,
+                              int64_t dst_row);
+
+/* Outputs x of a row, each of the elements src[x + offsets[k]]; what lies behind the last one's
+ * may be read as far as WINDOW_LANES go. */
+struct window_taps {
+    const void *src;
+    const int64_t *offsets;
+    size_t n_taps, n;
+    const double *weights; /* CORRELATE */
+    int64_t ranks[2];      /* WINDOW_RANK */
+    void *room;            /* WINDOW_RANK: n_taps x WINDOW_LANES elements */
+    void *dst;
+};
+typedef void window_taps_fn(const struct window_taps *t);
+
+struct window_kernels {
+    /* Of elements, and of what such a kernel has computed. NULL: this op goes by taps. */
+    window_slide_fn *first[OP_COUNT][DTYPE_COUNT], *again[OP_COUNT][DTYPE_COUNT];
+    window_finish_fn *finish[OP_COUNT][DTYPE_COUNT]; /* NULL: it is there already */
+    window_taps_fn *taps[OP_COUNT][DTYPE_COUNT];
+};
+
+extern const struct window_kernels windows_plain, windows_baseline, windows_avx2, windows_avx512;
