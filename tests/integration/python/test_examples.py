@@ -1,10 +1,13 @@
 """The examples of the package, as a reader would run them. Each checks its own results."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -64,6 +67,43 @@ def test_standard_scores_of_random_numbers(run):
     assert lines[0] == "scores float32 (20000, 400)"
     assert lines[1].startswith("means within ") and "highest " in lines[2]
     assert lines[3] == "the first are what NumPy computes"
+
+
+def pixels(path):
+    """Of a picture whose lines have the filter 2."""
+    data = path.read_bytes()
+    width, height, _, colour = struct.unpack(">IIBB", data[16:26])
+    at, size = 41, struct.unpack(">I", data[33:37])[0]
+    lines = np.frombuffer(zlib.decompress(data[at:at + size]), "u1").reshape(height, -1)
+    assert data[:8] == b"\x89PNG\r\n\x1a\n" and (lines[:, 0] == 2).all()
+    shape = (height, width) if colour == 0 else (height, width, 3)
+    return np.cumsum(lines[:, 1:], axis=0, dtype="u1").reshape(shape)
+
+
+def test_heat_stays_on_the_plate(run, folder):
+    line, = run("heat_equation.py", "--side", 120, "--steps", 160)
+    heat = [float(word) for word in line.replace(",", "").split() if "." in word]
+    assert line.startswith("160 steps of 120 x 120") and abs(heat[0] - heat[1]) < 0.02
+    assert -0.5 < heat[2] < heat[3] < 1
+    picture = pixels(folder / "heat.png")
+    assert picture.shape == (120, 360, 3) and len(np.unique(picture[:, :120].reshape(-1, 3), axis=0)) == 3
+    assert len(np.unique(picture[:, 240:].reshape(-1, 3), axis=0)) > 100  # it is smooth
+
+
+def test_life_goes_on_as_numpy_has_it(run, folder):
+    spec = importlib.util.spec_from_file_location("life", EXAMPLES / "game_of_life.py")
+    life = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(EXAMPLES))
+    spec.loader.exec_module(life)
+    sys.path.remove(str(EXAMPLES))
+    u = np.zeros((96, 128), int)
+    gun = np.array([[cell == "O" for cell in line] for line in life.GUN.split()])
+    u[4:13, 4:40] = gun
+    for _ in range(120):
+        around = sum(np.roll(u, (i, k), (0, 1)) for i in (-1, 0, 1) for k in (-1, 0, 1)) - u
+        u = (around == 3) | (u & (around == 2))
+    assert run("game_of_life.py", "--generations", 120) == [f"120 generations, {u.sum()} cells live"]
+    np.testing.assert_array_equal(pixels(folder / "life.png")[::4, ::4] == 0, u)
 
 
 def test_standard_scores_along_another_axis(run, folder):
