@@ -105,9 +105,9 @@ def test_many_operands_and_several_loops(w):
 
 def test_any_cut_gives_the_same_bits(start):
     """Tiles of a tiny pool, each way memory may be ordered, one thread and several."""
-    y, x = np.mgrid[-1.5:1.5:301j, -2:1:1000j]
-    wanted = mandelbrot(x, y, 100)
-    first_zr = MANDELBROT.format(100).replace("k = k + 1, zr = zr*zr - zi*zi + cr",
+    y, x = np.mgrid[-1.5:1.5:151j, -2:1:500j]
+    wanted = mandelbrot(x, y, 60)
+    first_zr = MANDELBROT.format(60).replace("k = k + 1, zr = zr*zr - zi*zi + cr",
                                               "zr = zr*zr - zi*zi + cr, k = k + 1")
     for pool, threads, order in (("1M", 1, "C"), ("2M", 2, "F")):
         with start(pool=pool, threads=threads).connect() as w:
@@ -118,7 +118,7 @@ def test_any_cut_gives_the_same_bits(start):
             descriptors = [wire.described(a, region.at(i * x.nbytes), a.strides)
                            for i, a in enumerate(arrays)]
             w.call("job.run", args=dict(zip(("cr", "ci"), descriptors)), outputs=[
-                {"expr": MANDELBROT.format(100), "to": descriptors[2]},
+                {"expr": MANDELBROT.format(60), "to": descriptors[2]},
                 {"expr": first_zr, "to": descriptors[3]}])
             np.testing.assert_array_equal(arrays[2], wanted["k"])
             np.testing.assert_array_equal(arrays[3], wanted["zr"])
@@ -141,3 +141,35 @@ def test_a_power_that_no_element_takes_is_none(w):
     with pytest.raises(wire.Error) as error:
         w.compute("iterate(9, a = a**b % 7, b = b - 1)", a=a, b=b)
     assert error.value.code == "negative-integer-power"
+
+
+def test_a_long_loop_is_stopped_in_the_middle_and_others_go_beside_it(start):
+    with start(threads=1, engine="cpu").connect() as w:
+        x = np.linspace(0, 1, 8000)
+        job = w.call("job.submit", args={"x": wire.argument(x)}, outputs=[
+            {"expr": "iterate(1000000, x = x*0.999 + 0.001, until = x > 2)"}])["job"]  # many seconds
+        assert w.compute("max(x)", x=x) == 1
+        assert w.call("job.status", job=job)["state"] in ("queued", "running")
+        w.call("job.cancel", job=job)
+        with pytest.raises(wire.Error) as error:
+            w.call("job.wait", job=job)
+        assert error.value.code == "cancelled"
+        assert w.compute("iterate(1000000, x = x*0.5 + 0.5)", x=x[:2]).tolist() == [1, 1]
+
+
+def test_what_no_device_could_interrupt_is_the_cpus(start):
+    """Of so many steps, a device would be taken for minutes."""
+    with start(engine="cuda").connect() as w:
+        assert w.compute("iterate(1000, x = x*0.5 + 0.5)", x=np.zeros(2)).tolist() == [1, 1]
+        with pytest.raises(wire.Error) as error:
+            w.compute("iterate(1000000, x = sin(x), until = x > 2)", x=np.zeros(2))
+        assert error.value.code == "no-engine" and "on the CPU" in str(error.value)
+
+
+def test_neighbours_beside_steps(start):
+    with start(engine="cpu").connect() as w:
+        u = np.random.default_rng(4).normal(size=(70, 90))
+        beside = np.concatenate([u[1:], u[-1:]])
+        wanted = steps(9, {"u": u, "v": beside}, lambda u, v: dict(u=u*u + v, v=v),
+                       lambda u, v: u > 2)["u"]
+        check(w, "v = near(u, 1, 0); iterate(9, u = u*u + v, until = u > 2)", wanted, u=u)
