@@ -306,7 +306,7 @@ static void list_checks(struct emitter *e)
 
 static void *copy_part(char **at, const void *from, size_t n_bytes)
 {
-    void *part = memcpy(*at, from, n_bytes);
+    void *part = n_bytes > 0 ? memcpy(*at, from, n_bytes) : *at;
     *at += (n_bytes + 7) & ~(size_t)7;
     return part;
 }
