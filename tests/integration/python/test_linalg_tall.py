@@ -218,13 +218,34 @@ def test_what_is_refused_says_why(la, gd):
             (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.svd(np.ones((1030, 1024)))), (gd.BadRank, lambda: la.pca(a, 0)),
             (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),
             (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])),
-            (gd.Unsupported, lambda: gd.cov(a.T, fweights=np.ones(300))),
+            (gd.BadShape, lambda: gd.cov(a.T, a[1:].T)),
             (gd.BadArgument, lambda: la.matrix_norm(a, ord=3)),
             (gd.SingularMatrix, lambda: la.qr(a[:, [0, 1, 1]])),
             (gd.BadArgument, lambda: la.ridge(a, a[:, 0], -1))):
         with pytest.raises(error) as caught:
             call()
         assert caught.value.expected and caught.value.found
+
+
+def test_variables_with_weights_and_of_two_arrays(la, gd):
+    a, y = normal(300, 4) + 1e6, normal(300, 2)
+    often, much = np.arange(300) % 3, np.linspace(0, 2, 300)
+    for how in ({"fweights": often}, {"aweights": much}, {"fweights": often, "aweights": much, "ddof": 2},
+                {"y": y, "bias": True}, {"y": y, "aweights": much}):
+        np.testing.assert_allclose(gd.cov(a, rowvar=False, **how), np.cov(a, rowvar=False, **how),
+                                   rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(gd.corrcoef(a.T, y.T), np.corrcoef(a.T, y.T), atol=1e-9)
+    wide = normal(30, 1100)
+    np.testing.assert_allclose(gd.cov(wide, rowvar=False), np.cov(wide, rowvar=False), atol=1e-13)
+    for how in ({"fweights": often - 1}, {"aweights": much[1:]}):
+        with pytest.raises((ValueError, RuntimeError)):
+            gd.cov(a, rowvar=False, **how)
+
+
+def test_what_is_neither_small_nor_tall_is_lapacks(la):
+    wide, square = normal(30, 1100), normal(30, 30)
+    assert la.qr(wide, "r").tobytes() == np.linalg.qr(wide, "r").tobytes()
+    assert la.cond(square, 1) == np.linalg.cond(square, 1)
 
 
 def test_small_matrices_are_numpys(gd):

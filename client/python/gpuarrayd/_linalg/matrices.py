@@ -33,7 +33,7 @@ Callback: TypeAlias = Callable[[int, int, float], object]
 NUMPY: Any = np  # whose overloads do not know of arguments that are passed on
 
 SMALL_BYTES = 16 << 20  # of float64, that NumPy decomposes by itself
-MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made in memory first
+MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made or decomposed in memory
 MOST_COLUMNS = 1023  # that a QR decomposition in one read has
 
 KINDS = ("svd", "pca", "eigh", "qr", "cov")
@@ -47,9 +47,23 @@ class Run(NamedTuple):
     label: str | None = None
 
 
-def is_small(*operands: Operand) -> bool:
-    """Whether all are so small that NumPy decomposes them in memory."""
-    return sum(lazy(one).size for one in operands) * 8 <= SMALL_BYTES
+def is_small(*operands: Operand, is_read: bool = True) -> bool:
+    """Whether all are so small that NumPy decomposes them in memory; not is_read: more is, as there
+    is no way to read them instead."""
+    n_bytes = sum(lazy(one).size for one in operands) * 8
+    return n_bytes <= (SMALL_BYTES if is_read else MADE_BYTES)
+
+
+def is_tall(operand: Operand) -> bool:
+    """Whether one read has the R of it."""
+    shape = lazy(operand).shape
+    return len(shape) != 2 or shape[0] >= shape[1] <= MOST_COLUMNS
+
+
+def has_few(operand: Operand) -> bool:
+    """Whether one read has the R of it, or of it turned."""
+    shape = lazy(operand).shape
+    return len(shape) != 2 or min(shape) <= MOST_COLUMNS
 
 
 def in_memory(operand: Operand, run: Run = Run()) -> Array:
@@ -161,7 +175,8 @@ def check_few(name: str, matrix: Lazy) -> None:
     if rows < columns or columns > MOST_COLUMNS:
         raise errors.Unsupported(f"{name}: {rows} rows and {columns} columns are too large for "
                                  "memory, and not a matrix of many rows", argument="a",
-                                 expected=f"at most {MOST_COLUMNS} columns, and as many rows",
+                                 expected=f"at most {MADE_BYTES >> 20} MiB of float64, or at most "
+                                 f"{MOST_COLUMNS} columns, and as many rows",
                                  found=str(matrix.shape))
 
 

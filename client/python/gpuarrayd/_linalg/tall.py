@@ -8,8 +8,8 @@ lazies; each read of the data gives them anew, or gd.save() stores them.
 Parameters
 ----------
 a : Lazy or array_like
-    A matrix; one that is not small has at most 1023 columns, and at least as many rows. Of lstsq,
-    ridge, svdvals and pinv it may have as few rows, and more columns, instead.
+    A matrix; one that is over 256 MiB of float64 has at most 1023 columns, and at least as many
+    rows. Of lstsq, ridge, svdvals and pinv it may have as few rows, and more columns, instead.
 b : Lazy or array_like
     The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
     fewer where a has over 63 columns.
@@ -65,7 +65,7 @@ from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .matrices import (MOST_COLUMNS, NUMPY, Array, Run, check_few, data_of, decomposed, dense,
-                       in_memory, is_small, matrix_of, triangle)
+                       has_few, in_memory, is_small, is_tall, matrix_of, triangle)
 from .singular import svd
 
 
@@ -131,7 +131,7 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | N
     x, the sums of squares of a @ x - b (none where columns depend on each other, as NumPy's), the
     rank, and the singular values of a."""
     run = Run(engine, priority, label)
-    if is_small(a, b):
+    if is_small(a, b, is_read=has_few(a)):
         x, rest, rank, s = NUMPY.linalg.lstsq(in_memory(a, run), in_memory(b, run), rcond)
         return x, rest, int(rank), s
     x, rest, rank, s = _solved("lstsq", a, b, _rcond(rcond), (), run)
@@ -155,7 +155,7 @@ def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority
        label: str | None = None) -> Any:
     """Q with columns of length 1 at right angles, and the upper triangular R: a = Q @ R."""
     run = Run(engine, priority, label)
-    if is_small(a):
+    if is_small(a, is_read=is_tall(a)):
         return NUMPY.linalg.qr(in_memory(a, run), mode)
     if mode not in ("reduced", "r"):
         raise errors.BadArgument(f"qr: mode {mode!r}", argument="mode",
@@ -176,7 +176,7 @@ def svdvals(x: Operand, /, *, engine: str | None = None, priority: int = 0,
             label: str | None = None) -> Array:
     """All singular values, falling, in one read; of a matrix with few rows, too."""
     run = Run(engine, priority, label)
-    if is_small(x):
+    if is_small(x, is_read=has_few(x)):
         return np.linalg.svd(in_memory(x, run), compute_uv=False)
     found: Array = svd(x, compute_uv=False, **run._asdict())
     return found
@@ -186,7 +186,7 @@ def cond(x: Operand, p: Any = None, *, engine: str | None = None, priority: int 
          label: str | None = None) -> Any:
     """The condition: the largest singular value by the smallest."""
     run = Run(engine, priority, label)
-    if is_small(x):
+    if is_small(x, is_read=p in (None, 2, -2) and has_few(x)):
         return np.linalg.cond(in_memory(x, run), p)
     if p not in (None, 2, -2):
         raise errors.Unsupported(f"cond: p={p!r} needs the inverse, which a matrix with many rows "
@@ -201,7 +201,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro",
                 engine: str | None = None, priority: int = 0, label: str | None = None) -> Any:
     """A norm of a matrix, in one read."""
     run = Run(engine, priority, label)
-    if is_small(x):
+    if is_small(x, is_read=ord not in (2, -2, "nuc") or has_few(x)):
         return np.linalg.norm(in_memory(x, run), ord, (-2, -1), keepdims)
     if ord not in (2, -2, "nuc"):
         if ord not in ("fro", 1, -1, np.inf, -np.inf, None):
@@ -220,7 +220,7 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
          label: str | None = None) -> Any:
     """The pseudo-inverse (Moore and Penrose)."""
     run, least = Run(engine, priority, label), rcond if rtol is None else rtol
-    if is_small(a):
+    if is_small(a, is_read=has_few(a)):
         return np.linalg.pinv(in_memory(a, run), least, hermitian)
     matrix = matrix_of("pinv", a)
     if matrix.shape[0] <= MOST_COLUMNS < matrix.shape[1]:
