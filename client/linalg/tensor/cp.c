@@ -13,8 +13,8 @@
  */
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
-#include "client/linalg/cp_state.h"
-#include "client/linalg/tensor_result.h"
+#include "client/linalg/tensor/cp_state.h"
+#include "client/linalg/tensor/tensor_result.h"
 #include "proto/util.h"
 
 #include <math.h>

@@ -10,8 +10,8 @@
  * last along q. All projections are orthogonal, so that the error is what the squares have lost.
  */
 #include "client/linalg/dense.h"
-#include "client/linalg/modes.h"
-#include "client/linalg/tucker_state.h"
+#include "client/linalg/tensor/modes.h"
+#include "client/linalg/tensor/tucker_state.h"
 #include "proto/util.h"
 
 #include <math.h>

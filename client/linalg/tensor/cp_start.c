@@ -5,9 +5,9 @@
  * along the slabs' axis; rest = x times t is then, up to t's own scale, the tensor that is cut to
  * that range. Vectors along the other axes are those of rest.
  */
-#include "client/linalg/cp_state.h"
+#include "client/linalg/tensor/cp_state.h"
 #include "client/linalg/dense.h"
-#include "client/linalg/modes.h"
+#include "client/linalg/tensor/modes.h"
 #include "proto/util.h"
 
 #include <math.h>

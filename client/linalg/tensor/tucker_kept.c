@@ -5,7 +5,7 @@
  * columns are made of _ranks               how large all of these are
  */
 #include "client/linalg/dense_files.h"
-#include "client/linalg/tucker_state.h"
+#include "client/linalg/tensor/tucker_state.h"
 #include "proto/util.h"
 
 #include <stdio.h>

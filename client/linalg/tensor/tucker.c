@@ -10,8 +10,8 @@
  */
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
-#include "client/linalg/tensor_result.h"
-#include "client/linalg/tucker_state.h"
+#include "client/linalg/tensor/tensor_result.h"
+#include "client/linalg/tensor/tucker_state.h"
 #include "proto/util.h"
 
 #include <math.h>

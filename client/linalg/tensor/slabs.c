@@ -3,7 +3,7 @@
  * The daemon sees `tensordot` with an operand of broadcast factors, makes C of them once, and walks
  * the tensor. That both results come of one read is its doing: they are two outputs of one job.
  */
-#include "client/linalg/slabs_job.h"
+#include "client/linalg/tensor/slabs_job.h"
 #include "client/gpuarrayd-move.h"
 #include "client/gpuarrayd-tensor.h"
 #include "client/linalg/dense.h"

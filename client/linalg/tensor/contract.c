@@ -1,7 +1,7 @@
 /* Sums of small tensors over axes. Each reads the tensor once, in order; columns are next to each
  * other, so that the inner loop is over them. Called by cp_update.c and tensor_given.c.
  */
-#include "client/linalg/contract.h"
+#include "client/linalg/tensor/contract.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Jobs of slabs, between their sources. */
 #pragma once
 
-#include "client/linalg/slabs.h"
+#include "client/linalg/tensor/slabs.h"
 
 struct slabs_job {
     struct gad_argument inputs[SLABS_MAX_NDIM + 1 + SLABS_N_DESCENT];

@@ -8,11 +8,11 @@
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
-#include "client/linalg/contract.h"
+#include "client/linalg/tensor/contract.h"
 #include "client/linalg/dense.h"
-#include "client/linalg/modes.h"
-#include "client/linalg/slabs.h"
-#include "client/linalg/tensor_result.h"
+#include "client/linalg/tensor/modes.h"
+#include "client/linalg/tensor/slabs.h"
+#include "client/linalg/tensor/tensor_result.h"
 #include "proto/util.h"
 
 #include <math.h>

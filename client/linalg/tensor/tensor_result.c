@@ -1,6 +1,6 @@
 /* Results of tensors' decompositions, and factors in files. Called by cp.c, tucker.c and programs.
  */
-#include "client/linalg/tensor_result.h"
+#include "client/linalg/tensor/tensor_result.h"
 #include "client/clock.h"
 #include "client/lib/connection/client.h"
 #include "client/linalg/dense_files.h"

@@ -1,7 +1,7 @@
 /* Small tensors along one of their axes: BLAS, matrix by matrix. Called by cp_start.c, tucker and
  * tensor_given.c.
  */
-#include "client/linalg/modes.h"
+#include "client/linalg/tensor/modes.h"
 #include "client/linalg/dense.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
  * columns of which one is used costs nothing beside X_s C. u is v to the bit: results of products
  * are kept beside the slab, where what is made of v would compute all before it once more.
  */
-#include "client/linalg/slabs_job.h"
+#include "client/linalg/tensor/slabs_job.h"
 #include "proto/util.h"
 
 #include <stdio.h>

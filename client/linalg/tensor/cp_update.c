@@ -5,8 +5,8 @@
  * updated in order, each with the newest factors of the others, as in textbooks; sums are shared by
  * halves: over the right half of the axes for all of the left half, then the other way round.
  */
-#include "client/linalg/contract.h"
-#include "client/linalg/cp_state.h"
+#include "client/linalg/tensor/contract.h"
+#include "client/linalg/tensor/cp_state.h"
 #include "client/linalg/dense.h"
 #include "proto/util.h"
 

@@ -3,7 +3,7 @@
 
 #include "client/gpuarrayd-tensor.h"
 #include "client/linalg/checkpoint.h"
-#include "client/linalg/slabs.h"
+#include "client/linalg/tensor/slabs.h"
 
 struct cp {
     struct gad_cp_options options; /* with defaults filled in */

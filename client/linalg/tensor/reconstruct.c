@@ -7,8 +7,8 @@
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/views/move.h"
-#include "client/linalg/modes.h"
-#include "client/linalg/tensor_result.h"
+#include "client/linalg/tensor/modes.h"
+#include "client/linalg/tensor/tensor_result.h"
 #include "proto/util.h"
 
 #include <stdio.h>
