@@ -20,6 +20,7 @@
 #include "client/scan/row_copy.h"
 #include "client/scan/scan_confine.h"
 #include "proto/util.h"
+#include "proto/packet.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -139,27 +140,16 @@ static void *run(void *userdata)
 
 static int receive_begin(struct row_copy_begin *ret_begin, int *ret_fds)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE((N_OWN_FDS + ROW_COPY_MAX_FILES) * sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = ret_begin, .iov_len = sizeof(*ret_begin)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(SOCKET_FD, &message, MSG_CMSG_CLOEXEC);
-    if (n != sizeof(*ret_begin) || ret_begin->magic != ROW_COPY_MAGIC)
-        return -EPROTO;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (ret_begin->n_files > ROW_COPY_MAX_FILES || ret_begin->n_threads == 0 ||
-        ret_begin->n_threads > ROW_COPY_MAX_THREADS ||
-        ret_begin->list_bytes < sizeof(struct row_copy_list) || !header ||
-        header->cmsg_type != SCM_RIGHTS ||
-        header->cmsg_len != CMSG_LEN((N_OWN_FDS + ret_begin->n_files) * sizeof(int)))
-        return -EPROTO;
-    memcpy(ret_fds, CMSG_DATA(header), (N_OWN_FDS + ret_begin->n_files) * sizeof(int));
-    return 0;
+    unsigned n_fds;
+    ssize_t n = packet_receive(SOCKET_FD, ret_begin, sizeof(*ret_begin), ret_fds,
+                               N_OWN_FDS + ROW_COPY_MAX_FILES, &n_fds, 0);
+    return n == sizeof(*ret_begin) && ret_begin->magic == ROW_COPY_MAGIC &&
+                   ret_begin->n_files <= ROW_COPY_MAX_FILES &&
+                   n_fds == N_OWN_FDS + ret_begin->n_files && ret_begin->n_threads > 0 &&
+                   ret_begin->n_threads <= ROW_COPY_MAX_THREADS &&
+                   ret_begin->list_bytes >= sizeof(struct row_copy_list)
+               ? 0
+               : -EPROTO;
 }
 
 static int map(int fd_take, uint64_t n_bytes, int protection, void *ret_map)

@@ -18,6 +18,7 @@
 #include "client/scan/scan_reader.h"
 #include "client/clock.h"
 #include "proto/util.h"
+#include "proto/packet.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -61,30 +62,20 @@ static int open_file(const struct scan_reader *reader, uint32_t file, int *ret_f
     return 0;
 }
 
-static int send_files(const struct scan_reader *reader, struct scan_show *show, const int *fds,
-                      int64_t deadline)
+static int send_files(const struct scan_reader *reader, const struct scan_show *show,
+                      const int *fds, int64_t deadline)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(SCAN_FILES_AT_A_TIME * sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(show->n_files * sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = show, .iov_len = sizeof(*show)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(show->n_files * sizeof(int))};
     struct pollfd ready = {.fd = reader->socket, .events = POLLOUT};
-    memcpy(CMSG_DATA(&control.header), fds, show->n_files * sizeof(int));
-    while (sendmsg(reader->socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        if (errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS)
-            return -errno;
+    ssize_t n;
+    while ((n = packet_send(reader->socket, show, sizeof(*show), fds, show->n_files,
+                            MSG_DONTWAIT)) < 0) {
+        if (n != -EAGAIN && n != -ETOOMANYREFS)
+            return (int)n;
         int left_ms = clock_left_ms(deadline);
         if (left_ms == 0)
             return -ETIMEDOUT;
         /* Where too many descriptors are on their way there is room, and nothing to wait for. */
-        if (errno == ETOOMANYREFS)
+        if (n == -ETOOMANYREFS)
             usleep(1000);
         else
             (void)poll(&ready, 1, left_ms);
@@ -120,22 +111,11 @@ static int show_files(const struct scan_reader *reader, int64_t deadline)
 
 static int receive_welcome(int fd, struct scan_welcome *ret, int *ret_ring_fd)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *header = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_ring_fd, CMSG_DATA(header), sizeof(int));
+    unsigned n_fds;
+    ssize_t n = packet_receive(fd, ret, sizeof(*ret), ret_ring_fd, 1, &n_fds, MSG_DONTWAIT);
     if (n <= 0)
-        return n < 0 ? -errno : -EPIPE;
-    return n == sizeof(*ret) && *ret_ring_fd >= 0 && ret->magic == SCAN_MAGIC ? 0 : -EPROTO;
+        return n < 0 ? (int)n : -EPIPE;
+    return n == sizeof(*ret) && n_fds == 1 && ret->magic == SCAN_MAGIC ? 0 : -EPROTO;
 }
 
 static int map_ring(struct scan_reader *reader, int fd)

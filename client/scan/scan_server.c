@@ -24,6 +24,7 @@
 #include "client/scan/scan_server.h"
 #include "client/scan/scan_flow.h"
 #include "proto/util.h"
+#include "proto/packet.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -316,21 +317,9 @@ struct scan_server *scan_server_free(struct scan_server *server)
 
 static int greet(int fd, uint64_t first, int ring_fd)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct scan_welcome welcome = {.magic = SCAN_MAGIC, .first = first};
-    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    memcpy(CMSG_DATA(&control.header), &ring_fd, sizeof(ring_fd));
-    ssize_t n = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return n == sizeof(welcome) ? 0 : n < 0 ? -errno : -EPROTO;
+    const struct scan_welcome welcome = {.magic = SCAN_MAGIC, .first = first};
+    ssize_t n = packet_send(fd, &welcome, sizeof(welcome), &ring_fd, 1, MSG_DONTWAIT);
+    return n == sizeof(welcome) ? 0 : n < 0 ? (int)n : -EPROTO;
 }
 
 int scan_server_join(struct scan_server *server, int socket_take, unsigned *ret_place)
@@ -432,36 +421,17 @@ static int let_in(struct scan_server *server, unsigned place)
     return r;
 }
 
-static unsigned read_fds(struct msghdr *message, int *ret_fds)
-{
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
-        return 0;
-    size_t n_bytes = header->cmsg_len - CMSG_LEN(0);
-    memcpy(ret_fds, CMSG_DATA(header), n_bytes);
-    return (unsigned)(n_bytes / sizeof(int));
-}
-
 static int hear_show(struct scan_server *server, unsigned place)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(SCAN_FILES_AT_A_TIME * sizeof(int))];
-    } control;
     struct scan_show show;
-    struct iovec part = {.iov_base = &show, .iov_len = sizeof(show)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
     int fds[SCAN_FILES_AT_A_TIME];
-    ssize_t n = recvmsg(server->sockets[place], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n <= 0)
-        return n == 0 ? -EPIPE : -errno;
-    unsigned n_fds = read_fds(&message, fds);
-    int r = n == sizeof(show) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
-                ? take_files(server, place, &show, fds, n_fds)
-                : -EPROTO;
+    unsigned n_fds;
+    ssize_t n = packet_receive(server->sockets[place], &show, sizeof(show), fds,
+                               SCAN_FILES_AT_A_TIME, &n_fds, MSG_DONTWAIT);
+    int r = n == sizeof(show) ? take_files(server, place, &show, fds, n_fds)
+            : n == 0          ? -EPIPE
+            : n == -EAGAIN    ? -EAGAIN
+                              : -EPROTO;
     for (unsigned i = 0; i < n_fds; i++)
         if (fds[i] >= 0)
             close_later(server, fds[i]);

@@ -12,6 +12,7 @@
  */
 #include "client/ctl/agent/agent.h"
 #include "proto/util.h"
+#include "proto/packet.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,32 +32,12 @@ struct order_message {
     uint64_t job;
 };
 
-union order_control {
-    struct cmsghdr header;
-    char bytes[CMSG_SPACE(ORDER_N_FDS * sizeof(int))];
-};
-
 bool agent_order_send(int fd, const struct agent_order *order)
 {
-    struct order_message body = {.kind = order->kind, .job = order->job};
-    struct iovec part = {&body, sizeof(body)};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    union order_control control;
-    int fds[ORDER_N_FDS] = {order->cwd_fd, order->words_fd};
-    if (order->kind == ORDER_SUBMIT) {
-        memset(&control, 0, sizeof(control));
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof(fds));
-        memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof(control.bytes);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(fd, &message, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(body);
+    const struct order_message body = {.kind = order->kind, .job = order->job};
+    const int fds[ORDER_N_FDS] = {order->cwd_fd, order->words_fd};
+    unsigned n_fds = order->kind == ORDER_SUBMIT ? ORDER_N_FDS : 0;
+    return packet_send(fd, &body, sizeof(body), fds, n_fds, 0) == sizeof(body);
 }
 
 static bool is_own_user(int fd)
@@ -69,25 +50,15 @@ static bool is_own_user(int fd)
 bool agent_order_receive(int fd, struct agent_order *ret)
 {
     struct order_message body = {0};
-    struct iovec part = {&body, sizeof(body)};
-    union order_control control;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
+    int fds[ORDER_N_FDS] = {-1, -1};
+    unsigned n_fds;
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     *ret = (struct agent_order){.cwd_fd = -1, .words_fd = -1};
     if (!is_own_user(fd) || poll(&polled, 1, ORDER_MS) <= 0)
         return false;
-    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_type == SCM_RIGHTS) {
-        int fds[ORDER_N_FDS] = {-1, -1};
-        size_t n_bytes = header->cmsg_len - CMSG_LEN(0);
-        memcpy(fds, CMSG_DATA(header), n_bytes < sizeof(fds) ? n_bytes : sizeof(fds));
-        ret->cwd_fd = fds[0];
-        ret->words_fd = fds[1];
-    }
+    ssize_t n = packet_receive(fd, &body, sizeof(body), fds, ORDER_N_FDS, &n_fds, MSG_DONTWAIT);
+    ret->cwd_fd = fds[0];
+    ret->words_fd = fds[1];
     ret->kind = (enum order_kind)body.kind;
     ret->job = body.job;
     bool has_words = ret->cwd_fd >= 0 && ret->words_fd >= 0;

@@ -21,6 +21,7 @@
 #include "client/rows/gather.h"
 #include "client/scan/row_copy.h"
 #include "proto/util.h"
+#include "proto/packet.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -96,25 +97,13 @@ static int send_begin(const struct row_copier *copier)
                                    .n_threads = copier->n_threads,
                                    .n_files = copier->n_files};
     int fds[N_OWN_FDS + ROW_COPY_MAX_FILES] = {copier->list_fd, copier->target.fd};
-    size_t fd_bytes = (N_OWN_FDS + copier->n_files) * sizeof(*fds);
     for (uint32_t i = 0; i < copier->n_files; i++) {
         begin.file_bytes[i] = end_of(copier->files[i].source);
         fds[N_OWN_FDS + i] = copier->files[i].source->array->fd;
     }
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(fds))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(fd_bytes),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = &begin, .iov_len = sizeof(begin)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(fd_bytes)};
-    memcpy(CMSG_DATA(&control.header), fds, fd_bytes);
-    ssize_t n = sendmsg(copier->socket, &message, MSG_NOSIGNAL);
-    return n == sizeof(begin) ? 0 : n < 0 ? errno : EPROTO;
+    ssize_t n =
+        packet_send(copier->socket, &begin, sizeof(begin), fds, N_OWN_FDS + copier->n_files, 0);
+    return n == sizeof(begin) ? 0 : n < 0 ? (int)-n : EPROTO;
 }
 
 /* False: the process is gone, or says something else. */
