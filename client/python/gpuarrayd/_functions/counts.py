@@ -302,7 +302,7 @@ def taken(a: object, indices: object, axis: object, mode: object) -> Node:
 
 def take(a: Operand, indices: Operand, axis: int | None = None, out: object = None,
          mode: str = "raise") -> Lazy:
-    """elements of a one-dimensional array by their indices
+    """elements of one axis by their indices; of an argument along any axis
 
     Of an array of any size with an axis; without one as if it were flat. Indices that are read with
     the array, and are no part of its text, may lie anywhere and have any number."""
