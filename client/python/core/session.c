@@ -14,6 +14,7 @@
 #include "core/ask.h"
 #include "core/functions/blocks.h"
 #include "core/datasets/loader.h"
+#include "core/linalg/repeating.h"
 #include "core/linalg/solving.h"
 #include "core/linalg/decompose.h"
 #include "core/linalg/tensor.h"
@@ -370,6 +371,10 @@ static PyMethodDef methods[] = {
     {"view", FAST(make_view),
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
+    {"repeat", FAST(repeating_repeat),
+     "repeat(outputs, args, engine, priority, label, (n_steps, steps_at_once), /)\n--\n\nMany "
+     "steps "
+     "of time, from file to file."},
     {"factor", FAST(solving_factor),
      "factor(kind, a, b, to, options, callback, /)\n--\n\nFactors a matrix by panels, and solves "
      "with it."},

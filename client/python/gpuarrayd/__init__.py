@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from ._linalg.spread import corrcoef as corrcoef
     from ._linalg.spread import cov as cov
     from ._jobs.future import Future as Future
+    from ._jobs.repeat import repeat as repeat
     from ._kernels.stencil import stencil as stencil
     from ._kernels.vectorize import vectorize as vectorize
 
@@ -97,8 +98,8 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
-    # neighbours
-    "near",
+    # neighbours, steps of time
+    "near", "repeat",
     # decompositions
     "qr_r", "cov", "corrcoef",
     "diagonal", "trace",
@@ -122,6 +123,10 @@ if not TYPE_CHECKING:  # the checker would believe in every name
             with _loading.loading():
                 from ._jobs.future import Future
             return Future
+        if name == "repeat":
+            with _loading.loading():
+                from ._jobs.repeat import repeat
+            return repeat
         if name in ("vectorize", "stencil"):
             import importlib
             with _loading.loading():

@@ -208,6 +208,12 @@ class Session:
         ...
 
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
+    def repeat(self, outputs: Sequence[tuple[str, str | None, Destination]],
+               args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
+               label: str | None, steps: tuple[int, int], /) -> tuple[int, int, int]:
+        """gad_repeat() of so many steps, so many at once (0: as the library chooses): steps that
+        were done before, jobs, steps at once."""
+        ...
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
                label: str | None, progress: bool, journal: str | bool = False,

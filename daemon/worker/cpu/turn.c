@@ -59,10 +59,7 @@ static void *slot_place(const struct tile *t, int64_t n_bytes, int64_t *offset, 
 /* Of what the pass's repeats keep, behind all operands. */
 static uint64_t states_bytes(const struct tile *t, const struct thread_context *th)
 {
-    const struct pass *pass = tile_pass(t);
-    if (!pass->repeats)
-        return 0;
-    return STATES_ALIGN + cpu_states_bytes(t->job->program, pass, th->start, th->count);
+    return cpu_states_bytes(t->job->program, tile_pass(t), th->start, th->count);
 }
 
 /* Where the grain's operands begin in the slot, and what is left there beside them; of grains that
@@ -78,7 +75,8 @@ static void slot_part(const struct tile *t, const struct thread_context *th, int
         n_bytes += staged_bytes(t, th, i);
     for (unsigned i = 0; i < ports->n_outputs; i++)
         n_bytes += output_bytes(t, ports->outputs[i].port, &th->output_boxes[i]);
-    n_bytes += (int64_t)states_bytes(t, th);
+    if (tile_pass(t)->repeats)
+        n_bytes = (int64_t)(round_up_u64((uint64_t)n_bytes, STATES_ALIGN) + states_bytes(t, th));
     assert(n_bytes <= (int64_t)th->slot_bytes);
     uint64_t n_parts = 1;
     if (n_bytes >= PART_MIN_BYTES)

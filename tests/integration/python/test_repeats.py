@@ -156,3 +156,26 @@ def test_what_repeat_refuses(daemon, gd, folder):
         failed = daemon.ctl("run", "repeat(2, u = u + near(u, 1, 0))", "u=-", stdin=file,
                             check=False)
     assert failed.returncode == 1 and "bad-argument" in failed.stderr, failed.stderr
+
+
+def test_many_steps_from_file_to_file(gd, folder):
+    u = np.random.default_rng(7).random((50, 80))
+    lap, want = "lap(u) = near(u, 1, 0) - near(u, 0, 1); ", u
+    p, q = u, 0.5
+    for _ in range(19):
+        around = padded(want, (1, 0), "edge") - padded(want, (0, 1), "edge")
+        want = want + 0.1 * around
+        p, q = p + q, 0.9 * q + p / 100
+    k = 0.1
+    got = gd.repeat(19, lap + "u + k*lap(u)", u=u, to=f"{folder}/o.npy")
+    np.testing.assert_array_equal(got, want)
+    made = gd.repeat(19, {"p": "p + q", "q": "0.9*q + p/100"}, p=u, q=0.5, steps_at_once=5,
+                     to={"q": folder / "q.npy"})
+    np.testing.assert_array_equal(made["q"], q)
+    assert sorted(path.name for path in folder.iterdir()) == ["o.npy", "q.npy"] and k == 0.1
+    for steps, to, error in (("u + w", "x.npy", gd.errors.UnknownName),
+                             ({"u": "u + 1"}, {"w": "x.npy"}, gd.errors.BadArgument),
+                             ({"u": "sum(u)"}, "x.npy", gd.errors.BadExpression),
+                             ({"u": "near(u, 1)"}, "x.npy", gd.errors.BadArity)):
+        with pytest.raises(error):
+            gd.repeat(3, steps, u=u, to=to)
