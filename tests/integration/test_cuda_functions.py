@@ -12,6 +12,13 @@ from test_catalogue import (  # noqa: F401
     test_reductions_inside_expressions_and_beside_arrays,
     test_scalar_arguments_are_as_numbers_in_the_text,
 )
+from test_iterate import (  # noqa: F401
+    test_a_power_that_no_element_takes_is_none,
+    test_many_operands_and_several_loops,
+    test_states_swap_broadcast_and_rise,
+    test_steps_of_every_length_and_dtype,
+    test_warnings_are_of_the_steps_that_elements_take,
+)
 from test_layouts import (  # noqa: F401
     test_every_function_at_every_length_and_alignment,
     test_every_function_in_both_byte_orders,
