@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "client/gpuarrayd-move.h"
 #include "client/gpuarrayd.h"
 #include "proto/error.h"
 
@@ -154,6 +155,47 @@ struct ctl_storage {          /* zeroed: as the format does by itself */
 /* ARGP_ERR_UNKNOWN: the key is none of them. */
 error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage,
                           struct argp_state *state);
+
+/* ---- one_output.c: what has one result, which the library computes by a function of its own */
+enum {
+    CTL_OPTION_IN_PLACE = 0x420,
+    CTL_OPTION_ENGINE,
+    CTL_OPTION_PRIORITY,
+    CTL_OPTION_JSON,
+};
+#define CTL_OUTPUT_OPTIONS                                                                         \
+    {"output", 'o', "DEST", 0, "where the result goes: " CTL_DESTINATIONS, 0},                     \
+        {"in-place",                                                                               \
+         CTL_OPTION_IN_PLACE,                                                                      \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         "write into an existing file, or a selection of it",                                      \
+         0},                                                                                       \
+        {"engine", CTL_OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},  \
+        {"priority", CTL_OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},           \
+        CTL_MASKING_OPTIONS, CTL_STORAGE_OPTIONS,                                                  \
+        {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                    \
+        {"json", CTL_OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                        \
+    {                                                                                              \
+        "quiet", 'q', NULL, 0, "no progress bar", 0                                                \
+    }
+struct ctl_output {
+    const char *destination;
+    struct gad_move_options move;
+    bool json, quiet, verbose, in_place;
+    enum gad_masking masking; /* of all sources */
+    struct ctl_storage storage;
+};
+/* ARGP_ERR_UNKNOWN: the key is none of them, nor 'v'. */
+error_t ctl_parse_output(int key, char *arg, struct ctl_output *output, struct argp_state *state);
+/* Opens what is there already, and fills output->move. First of all, as a dataset that was never
+ * written gets its storage then. */
+int ctl_open_output(struct gad_client *client, struct ctl_output *output, bool is_there,
+                    struct gad_error *error);
+struct ctl_progress;
+/* Until ctl_progress_end(): the bar, where it is wanted, and Ctrl-C. */
+void ctl_watch_output(struct ctl_output *output, struct ctl_progress *progress);
+bool ctl_is_cancelled(const void *data); /* gad_move_options.is_cancelled and its kin */
 
 /* ---- assign.c: the words of a command line */
 #define CTL_MAX_OUTPUTS 16

@@ -98,12 +98,6 @@ error_t linalg_read_number(const char *name, const char *text, double *ret,
 
 /* Running -------------------------------------------------------------------------------------- */
 
-static bool is_cancelled(const void *data)
-{
-    (void)data;
-    return ctl_was_interrupted();
-}
-
 static int draw(void *data, const struct gad_iteration *now)
 {
     struct linalg_words *words = data;
@@ -181,7 +175,7 @@ int linalg_open(struct linalg_words *words, const char *verb, struct gad_client 
     ctl_progress_begin(&words->progress, words->quiet || words->json);
     words->run.iteration = draw;
     words->run.progress = draw_job;
-    words->run.is_cancelled = is_cancelled;
+    words->run.is_cancelled = ctl_is_cancelled;
     words->run.data = words;
     return 0;
 }

@@ -59,12 +59,6 @@ static const struct argp argp = {
     NULL,
     NULL};
 
-static bool is_cancelled(const void *data)
-{
-    (void)data;
-    return ctl_was_interrupted();
-}
-
 int verb_reconstruct(int argc, char **argv)
 {
     struct reconstruct_options o = {.dtype = GAD_FLOAT64};
@@ -85,7 +79,7 @@ int verb_reconstruct(int argc, char **argv)
     o.move.progress = progress.is_shown ? ctl_progress_draw : NULL;
     o.move.progress_data = &progress;
     o.move.progress_ms = 100;
-    o.move.is_cancelled = is_cancelled;
+    o.move.is_cancelled = ctl_is_cancelled;
     if (r == 0)
         r = (int)gad_reconstruct(client, &factors, o.dtype, &o.move, &stats, &error);
     ctl_progress_end(&progress);

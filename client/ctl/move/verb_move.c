@@ -22,26 +22,13 @@ enum {
     OPTION_MODE,
     OPTION_VALUE,
     OPTION_N,
-    OPTION_ENGINE,
-    OPTION_IN_PLACE,
-    OPTION_PRIORITY,
-    OPTION_JSON,
 };
 
 /* Of every verb. */
-#define COMMON_OPTIONS                                                                              \
-    {"output", 'o', "DEST", 0, "where the result goes: " CTL_DESTINATIONS, 0},                      \
-        {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", \
-         0},                                                                                        \
-        {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},       \
-        {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},                \
-        CTL_MASKING_OPTIONS, CTL_STORAGE_OPTIONS,                                                   \
-        {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                     \
-        {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                             \
-        {"quiet", 'q', NULL, 0, "no progress bar", 0},                                              \
-        {"verbose", 'v', NULL, 0, "say how long it took and why", 0},                               \
-    {                                                                                               \
-        0                                                                                           \
+#define COMMON_OPTIONS                                                                             \
+    CTL_OUTPUT_OPTIONS, {"verbose", 'v', NULL, 0, "say how long it took and why", 0},              \
+    {                                                                                              \
+        0                                                                                          \
     }
 
 static int add_source(struct move_options *o, const char *text, const struct argp_state *state)
@@ -63,7 +50,7 @@ static int check_end(const struct move_options *o, const struct argp_state *stat
         return ctl_usage_error(state, "a source is needed");
     if (o->kind == MOVE_TAKE && o->n_sources == 1)
         return ctl_usage_error(state, "which elements? take a.npy indices.npy -o b.npy");
-    if (!o->destination)
+    if (!o->out.destination)
         return ctl_usage_error(state, "a destination is needed: -o file.npy");
     if (o->kind == MOVE_ROLL && o->n_numbers == 0)
         return ctl_usage_error(state, "by how much? --shift 3, or --shift 3,-1 --axes 0,1");
@@ -74,29 +61,6 @@ static int check_end(const struct move_options *o, const struct argp_state *stat
     if (o->kind == MOVE_ROLL && o->has_axes && o->n_axes != o->n_numbers && o->n_numbers != 1)
         return ctl_usage_error(state, "%d shifts along %d axes", o->n_numbers, o->n_axes);
     return 0;
-}
-
-static error_t parse_common(int key, char *arg, struct argp_state *state)
-{
-    struct move_options *o = state->input;
-    switch (key) {
-    case 'o':
-        if (o->destination)
-            return ctl_usage_error(state, "there is one destination: '%s' is too much", arg);
-        o->destination = arg;
-        return 0;
-    case 'l': o->move.label = arg; return 0;
-    case 'q': o->quiet = true; return 0;
-    case 'v': o->verbose = true; return 0;
-    case OPTION_JSON: o->json = true; return 0;
-    case OPTION_IN_PLACE: o->in_place = true; return 0;
-    case OPTION_ENGINE: o->move.engine = arg; return 0;
-    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
-    default:
-        return ctl_parse_masking(key, &o->masking)
-                   ? 0
-                   : ctl_parse_storage(key, arg, &o->storage, state);
-    }
 }
 
 static int read_axis(struct move_options *o, const char *text, const struct argp_state *state)
@@ -174,17 +138,11 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_VALUE: return read_values(o, arg, state);
     case OPTION_MODE: return read_mode(o, arg, state);
-    default: return parse_common(key, arg, state);
+    default: return ctl_parse_output(key, arg, &o->out, state);
     }
 }
 
 /* Running -------------------------------------------------------------------------------------- */
-
-static bool is_cancelled(const void *data)
-{
-    (void)data;
-    return ctl_was_interrupted();
-}
 
 /* Pairs for each axis from one for all, or from as many. */
 static int spread(const struct move_pair *pairs, int n, int ndim, const char *what,
@@ -217,7 +175,7 @@ static int pad(struct move_options *o, struct gad_client *client, struct gad_arr
                                    .after = widths[i].after.int_value,
                                    .before_exact = values[i].before,
                                    .after_exact = values[i].after};
-    return (int)gad_pad(client, source, pads, o->mode, &o->move, stats, error);
+    return (int)gad_pad(client, source, pads, o->mode, &o->out.move, stats, error);
 }
 
 static int transpose(struct move_options *o, struct gad_client *client, struct gad_array *source,
@@ -230,7 +188,8 @@ static int transpose(struct move_options *o, struct gad_client *client, struct g
         error_found(error, "%d", o->n_axes);
         return GAD_BAD_ARGUMENT;
     }
-    return (int)gad_transpose(client, source, o->has_axes ? o->axes : NULL, &o->move, stats, error);
+    return (int)gad_transpose(client, source, o->has_axes ? o->axes : NULL, &o->out.move, stats,
+                              error);
 }
 
 /* One shift along several axes is the same along each. */
@@ -240,7 +199,7 @@ static int roll(struct move_options *o, struct gad_client *client, struct gad_ar
     int n = o->has_axes ? o->n_axes : o->n_numbers;
     for (int i = o->n_numbers; i < n; i++)
         o->numbers[i] = o->numbers[0];
-    return (int)gad_roll(client, source, n, o->numbers, o->has_axes ? o->axes : NULL, &o->move,
+    return (int)gad_roll(client, source, n, o->numbers, o->has_axes ? o->axes : NULL, &o->out.move,
                          stats, error);
 }
 
@@ -251,18 +210,21 @@ static int move(struct move_options *o, struct gad_client *client, struct gad_ar
     switch (o->kind) {
     case MOVE_TRANSPOSE: return transpose(o, client, sources[0], stats, error);
     case MOVE_CONCATENATE:
-        return (int)gad_concatenate(client, o->n_sources, sources, o->axis, &o->move, stats, error);
+        return (int)gad_concatenate(client, o->n_sources, sources, o->axis, &o->out.move, stats,
+                                    error);
     case MOVE_STACK:
-        return (int)gad_stack(client, o->n_sources, sources, o->axis, &o->move, stats, error);
+        return (int)gad_stack(client, o->n_sources, sources, o->axis, &o->out.move, stats, error);
     case MOVE_FLIP:
-        return (int)gad_flip(client, sources[0], o->n_axes, axes, &o->move, stats, error);
+        return (int)gad_flip(client, sources[0], o->n_axes, axes, &o->out.move, stats, error);
     case MOVE_ROLL: return roll(o, client, sources[0], stats, error);
     case MOVE_TILE:
-        return (int)gad_tile(client, sources[0], o->n_numbers, o->numbers, &o->move, stats, error);
-    case MOVE_DIFF: return (int)gad_diff(client, sources[0], o->n, o->axis, &o->move, stats, error);
+        return (int)gad_tile(client, sources[0], o->n_numbers, o->numbers, &o->out.move, stats,
+                             error);
+    case MOVE_DIFF:
+        return (int)gad_diff(client, sources[0], o->n, o->axis, &o->out.move, stats, error);
     case MOVE_TAKE:
         o->take.axis = o->axis;
-        return (int)gad_take(client, sources[0], sources[1], &o->take, &o->move, stats, error);
+        return (int)gad_take(client, sources[0], sources[1], &o->take, &o->out.move, stats, error);
     case MOVE_PAD: break;
     }
     return pad(o, client, sources[0], stats, error);
@@ -271,14 +233,9 @@ static int move(struct move_options *o, struct gad_client *client, struct gad_ar
 static int open_all(struct move_options *o, struct gad_client *client, struct gad_array **sources,
                     struct gad_error *error)
 {
-    int r = 0;
-    if (o->in_place) /* first: a dataset gets its storage then, see run.c */
-        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
-    else
-        o->move.to_path = o->destination;
-    o->move.storage = &o->storage.asked;
+    int r = ctl_open_output(client, &o->out, o->out.in_place, error);
     for (unsigned i = 0; i < o->n_sources && r == 0; i++)
-        r = ctl_open_source(client, o->sources[i], o->masking, &sources[i], error);
+        r = ctl_open_source(client, o->sources[i], o->out.masking, &sources[i], error);
     if (r == 0)
         ctl_warn_packed_sources(o->n_sources, o->sources, sources);
     return r;
@@ -308,11 +265,11 @@ static void name_source(const struct move_options *o, struct gad_error *error)
 
 static void print_outcome(const struct move_options *o, const struct gad_job_stats *stats)
 {
-    if (o->json) {
+    if (o->out.json) {
         struct json_object *object = ctl_stats_json(stats);
-        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        json_object_object_add(object, "to", json_object_new_string(o->out.destination));
         ctl_put_json(object);
-    } else if (o->verbose) {
+    } else if (o->out.verbose) {
         char moved[32], rate[32];
         double bytes = (double)stats->read_bytes + (double)stats->write_bytes;
         fprintf(stderr, "%s: %s in %.3f s, %s/s\n", stats->engine, ctl_format_bytes(bytes, moved),
@@ -326,11 +283,7 @@ static int execute(struct move_options *o, struct gad_client *client, struct gad
     struct gad_array *sources[MOVE_MAX_SOURCES] = {NULL};
     struct gad_job_stats stats = {0};
     struct ctl_progress progress;
-    ctl_progress_begin(&progress, o->quiet || o->json);
-    o->move.progress = progress.is_shown ? ctl_progress_draw : NULL;
-    o->move.progress_data = &progress;
-    o->move.progress_ms = 100;
-    o->move.is_cancelled = is_cancelled;
+    ctl_watch_output(&o->out, &progress);
     int r = open_all(o, client, sources, error);
     if (!r)
         r = move(o, client, sources, &stats, error);
@@ -341,7 +294,7 @@ static int execute(struct move_options *o, struct gad_client *client, struct gad
         name_source(o, error);
     for (unsigned i = 0; i < o->n_sources; i++)
         gad_array_release(sources[i]);
-    gad_array_release(o->move.to);
+    gad_array_release(o->out.move.to);
     return r;
 }
 
@@ -352,9 +305,9 @@ static int run_verb(const struct argp *argp, enum move_kind kind, int argc, char
     char label[64];
     if (ctl_parse(argp, argc, argv, &o))
         return EXIT_USAGE;
-    if (!o.move.label) {
+    if (!o.out.move.label) {
         snprintf(label, sizeof(label), "%s %s", strrchr(argv[0], ' ') + 1, o.sources[0]);
-        o.move.label = label;
+        o.out.move.label = label;
     }
     ctl_watch_signals();
     struct gad_client *client = NULL;
@@ -362,7 +315,7 @@ static int run_verb(const struct argp *argp, enum move_kind kind, int argc, char
     if (!r)
         r = execute(&o, client, &error);
     gad_close(client);
-    return r ? ctl_fail(&error, o.json) : EXIT_OK;
+    return r ? ctl_fail(&error, o.out.json) : EXIT_OK;
 }
 
 /* The verbs ------------------------------------------------------------------------------------ */

@@ -23,11 +23,7 @@ struct move_pair { /* of the border of an axis */
 
 struct move_options {
     enum move_kind kind;
-    struct gad_move_options move;
-    bool json, quiet, verbose, in_place;
-    const char *destination;
-    enum gad_masking masking;
-    struct ctl_storage storage;
+    struct ctl_output out;
     unsigned n_sources;
     const char *sources[MOVE_MAX_SOURCES];
     bool has_axes;

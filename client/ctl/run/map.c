@@ -17,22 +17,21 @@ enum {
     OPTION_DTYPE,
     OPTION_BLOCK,
     OPTION_THREADS,
-    OPTION_JSON,
 };
 
 #define MAX_SOURCES 64
 
 struct map_options {
-    const char *what, *destination, *label;
+    const char *what;
+    struct ctl_output out;
     unsigned n_sources;
     const char *sources[MAX_SOURCES];
     int n_depths, n_block;
     int64_t depths[GAD_MAX_NDIM], block[GAD_MAX_NDIM];
     enum gad_pad_mode mode;
-    bool has_dtype, json, quiet, verbose;
+    bool has_dtype;
     enum gad_dtype dtype;
     unsigned n_threads;
-    struct ctl_storage storage;
 };
 
 static const struct argp_option options[] = {
@@ -46,7 +45,7 @@ static const struct argp_option options[] = {
     {"threads", OPTION_THREADS, "N", 0, "that call the function at once, at most", 0},
     CTL_STORAGE_OPTIONS,
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
-    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
+    {"json", CTL_OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took", 0},
     {0},
@@ -96,7 +95,7 @@ static int check_end(const struct map_options *o, const struct argp_state *state
         return ctl_usage_error(state, "a function is needed, as in ./kernel.so:smooth");
     if (o->n_sources == 0)
         return ctl_usage_error(state, "a source is needed");
-    if (!o->destination)
+    if (!o->out.destination)
         return ctl_usage_error(state, "a destination is needed: -o file.npy");
     return 0;
 }
@@ -105,15 +104,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct map_options *o = state->input;
     switch (key) {
-    case 'o':
-        if (o->destination)
-            return ctl_usage_error(state, "there is one destination: '%s' is too much", arg);
-        o->destination = arg;
-        return 0;
-    case 'l': o->label = arg; return 0;
-    case 'q': o->quiet = true; return 0;
-    case 'v': o->verbose = true; return 0;
-    case OPTION_JSON: o->json = true; return 0;
     case OPTION_DEPTH: return read_list("--depth", arg, &o->n_depths, o->depths, state);
     case OPTION_BLOCK: return read_list("--block", arg, &o->n_block, o->block, state);
     case OPTION_THREADS: return read_threads(o, arg, state);
@@ -126,7 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                          arg);
     case ARGP_KEY_ARG: return add_word(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
-    default: return ctl_parse_storage(key, arg, &o->storage, state);
+    default: return ctl_parse_output(key, arg, &o->out, state);
     }
 }
 
@@ -227,11 +217,11 @@ static int make(const struct map_options *o, struct gad_client *client,
 
 static void print_outcome(const struct map_options *o, const struct gad_job_stats *stats)
 {
-    if (o->json) {
+    if (o->out.json) {
         struct json_object *object = ctl_stats_json(stats);
-        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        json_object_object_add(object, "to", json_object_new_string(o->out.destination));
         ctl_put_json(object);
-    } else if (o->verbose) {
+    } else if (o->out.verbose) {
         fprintf(stderr, "%s: %.3f s\n", stats->engine, stats->total_s);
     }
 }
@@ -243,15 +233,15 @@ static int write_array(const struct map_options *o, struct gad_client *client,
     struct ctl_progress progress;
     const struct gad_argument arg = {.name = "y", .array = made};
     const struct gad_output output = {
-        .expr = "y", .to_path = o->destination, .storage = &o->storage.asked};
+        .expr = "y", .to_path = o->out.destination, .storage = &o->out.storage.asked};
     snprintf(label, sizeof(label), "map %s", o->what);
-    ctl_progress_begin(&progress, o->quiet || o->json);
+    ctl_progress_begin(&progress, o->out.quiet || o->out.json);
     const struct gad_job_options job_options = {
         .n_args = 1,
         .args = &arg,
         .n_outputs = 1,
         .outputs = &output,
-        .label = o->label ? o->label : label,
+        .label = o->out.move.label ? o->out.move.label : label,
         .progress = progress.is_shown ? ctl_progress_draw : NULL,
         .progress_data = &progress,
         .progress_ms = 100,
@@ -288,5 +278,5 @@ int verb_map(int argc, char **argv)
         r = write_array(&o, client, made, &error);
     gad_array_release(made);
     gad_close(client);
-    return r ? ctl_fail(&error, o.json) : EXIT_OK;
+    return r ? ctl_fail(&error, o.out.json) : EXIT_OK;
 }

@@ -18,25 +18,19 @@ enum {
     OPTION_NO_JOURNAL,
     OPTION_TF32,
     OPTION_EXPLAIN,
-    OPTION_ENGINE,
-    OPTION_IN_PLACE,
-    OPTION_PRIORITY,
-    OPTION_JSON,
 };
 
 struct matmul_options {
     struct gad_product product;
-    struct gad_move_options move;
-    bool json, quiet, verbose, in_place, explain;
-    enum gad_masking masking;
-    struct ctl_storage storage;
+    struct ctl_output out;
+    bool explain;
     unsigned n_sources;
-    const char *sources[2], *destination;
+    const char *sources[2];
     char label[64];
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "DEST", 0, "where the result goes: " CTL_DESTINATIONS, 0},
+    CTL_OUTPUT_OPTIONS,
     {"alpha", OPTION_ALPHA, "X", 0, "what the product is multiplied by; without it 1", 0},
     {"beta", OPTION_BETA, "X", 0,
      "what is in DEST before is multiplied by this and added; without it 0: a new file", 0},
@@ -46,18 +40,10 @@ static const struct argp_option options[] = {
      "with --beta: what is being added is kept here; without it in DEST.journal", 0},
     {"no-journal", OPTION_NO_JOURNAL, NULL, 0,
      "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
-    {"in-place", OPTION_IN_PLACE, NULL, 0, "write into an existing file, or a selection of it", 0},
-    CTL_MASKING_OPTIONS,
-    CTL_STORAGE_OPTIONS,
     {"tf32", OPTION_TF32, NULL, 0,
      "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan: tiles, bytes of each operand, time and what it goes to; run nothing", 0},
-    {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
-    {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
-    {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
-    {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
-    {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took, with which library, what was moved", 0},
     {0},
 };
@@ -101,7 +87,7 @@ static int check_end(const struct matmul_options *o, const struct argp_state *st
 {
     if (o->n_sources < 2)
         return ctl_usage_error(state, "two sources are needed, as in A.npy B.npy");
-    if (!o->destination)
+    if (!o->out.destination)
         return ctl_usage_error(state, "a destination is needed: -o C.npy");
     if (!is_added(o) && (o->product.journal_path || o->product.no_journal))
         return ctl_usage_error(state, "a journal is for what is added to DEST: --beta 1");
@@ -114,14 +100,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct matmul_options *o = state->input;
     switch (key) {
-    case 'o':
-        if (o->destination)
-            return ctl_usage_error(state, "there is one destination: '%s' is too much", arg);
-        o->destination = arg;
-        return 0;
-    case 'l': o->move.label = arg; return 0;
-    case 'q': o->quiet = true; return 0;
-    case 'v': o->verbose = true; return 0;
     case OPTION_ALPHA:
         return read_factor("--alpha", arg, &o->product.alpha, &o->product.exact_alpha, state);
     case OPTION_BETA:
@@ -132,16 +110,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_NO_JOURNAL: o->product.no_journal = true; return 0;
     case OPTION_TF32: o->product.tf32 = true; return 0;
     case OPTION_EXPLAIN: o->explain = true; return 0;
-    case OPTION_JSON: o->json = true; return 0;
-    case OPTION_IN_PLACE: o->in_place = true; return 0;
-    case OPTION_ENGINE: o->move.engine = arg; return 0;
-    case OPTION_PRIORITY: return ctl_read_priority(arg, &o->move.priority, state);
     case ARGP_KEY_ARG: return add_source(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
-    default:
-        return ctl_parse_masking(key, &o->masking)
-                   ? 0
-                   : ctl_parse_storage(key, arg, &o->storage, state);
+    default: return ctl_parse_output(key, arg, &o->out, state);
     }
 }
 
@@ -167,26 +138,15 @@ static const struct argp argp = {
 
 /* Running -------------------------------------------------------------------------------------- */
 
-static bool is_cancelled(const void *data)
-{
-    (void)data;
-    return ctl_was_interrupted();
-}
-
 /* A source that is named twice is one array, so that its product with itself is seen. */
 static int open_all(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
 {
     bool is_one = strcmp(o->sources[0], o->sources[1]) == 0;
-    int r = 0;
-    if (o->in_place || is_added(o))
-        r = (int)gad_array_open_in_place(client, o->destination, &o->move.to, error);
-    else
-        o->move.to_path = o->destination;
-    o->move.storage = &o->storage.asked;
+    int r = ctl_open_output(client, &o->out, o->out.in_place || is_added(o), error);
     if (r == 0)
-        r = ctl_open_source(client, o->sources[0], o->masking, &o->product.left, error);
+        r = ctl_open_source(client, o->sources[0], o->out.masking, &o->product.left, error);
     if (r == 0 && !is_one)
-        r = ctl_open_source(client, o->sources[1], o->masking, &o->product.right, error);
+        r = ctl_open_source(client, o->sources[1], o->out.masking, &o->product.right, error);
     else
         o->product.right = o->product.left;
     if (r == 0)
@@ -200,7 +160,7 @@ static void close_all(struct matmul_options *o)
     if (o->product.right != o->product.left)
         gad_array_release(o->product.right);
     gad_array_release(o->product.left);
-    gad_array_release(o->move.to);
+    gad_array_release(o->out.move.to);
 }
 
 static void print_verbose(const struct gad_job_stats *s)
@@ -219,14 +179,14 @@ static void print_verbose(const struct gad_job_stats *s)
 
 static void print_outcome(const struct matmul_options *o, const struct gad_job_stats *stats)
 {
-    if (o->json) {
+    if (o->out.json) {
         struct json_object *object = ctl_stats_json(stats);
-        json_object_object_add(object, "to", json_object_new_string(o->destination));
+        json_object_object_add(object, "to", json_object_new_string(o->out.destination));
         ctl_put_json(object);
         return;
     }
     ctl_print_journal(stats);
-    if (o->verbose)
+    if (o->out.verbose)
         print_verbose(stats);
 }
 
@@ -234,19 +194,15 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
 {
     struct gad_job_stats stats = {0};
     struct ctl_progress progress;
-    ctl_progress_begin(&progress, o->quiet || o->json);
-    o->move.progress = progress.is_shown ? ctl_progress_draw : NULL;
-    o->move.progress_data = &progress;
-    o->move.progress_ms = 100;
-    o->move.is_cancelled = is_cancelled;
+    ctl_watch_output(&o->out, &progress);
     struct ctl_journal journal = {.path = NULL};
     if (is_added(o) && !o->product.no_journal)
-        ctl_look_at_journal(o->move.to, o->destination, o->product.journal_path, &journal);
-    int r = (int)gad_matmul(client, &o->product, &o->move, &stats, error);
+        ctl_look_at_journal(o->out.move.to, o->out.destination, o->product.journal_path, &journal);
+    int r = (int)gad_matmul(client, &o->product, &o->out.move, &stats, error);
     ctl_progress_end(&progress);
     if (!r)
         print_outcome(o, &stats);
-    else if (!o->json)
+    else if (!o->out.json)
         ctl_note_journal(&journal, r);
     ctl_journal_deinit(&journal);
     return r;
@@ -255,10 +211,10 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
 static int explain(struct matmul_options *o, struct gad_client *client, struct gad_error *error)
 {
     struct gad_plan *plan;
-    int r = (int)gad_matmul_plan(client, &o->product, &o->move, &plan, error);
+    int r = (int)gad_matmul_plan(client, &o->product, &o->out.move, &plan, error);
     if (r)
         return r;
-    run_print_plan(plan, o->json);
+    run_print_plan(plan, o->out.json);
     gad_plan_free(plan);
     return 0;
 }
@@ -270,9 +226,9 @@ int verb_matmul(int argc, char **argv)
     struct gad_client *client = NULL;
     if (ctl_parse(&argp, argc, argv, &o))
         return EXIT_USAGE;
-    if (!o.move.label) {
+    if (!o.out.move.label) {
         snprintf(o.label, sizeof(o.label), "matmul %s", o.sources[0]);
-        o.move.label = o.label;
+        o.out.move.label = o.label;
     }
     ctl_watch_signals();
     int r = ctl_connect(&client, &error);
@@ -282,5 +238,5 @@ int verb_matmul(int argc, char **argv)
         r = o.explain ? explain(&o, client, &error) : multiply(&o, client, &error);
     close_all(&o);
     gad_close(client);
-    return r ? ctl_fail(&error, o.json) : EXIT_OK;
+    return r ? ctl_fail(&error, o.out.json) : EXIT_OK;
 }
