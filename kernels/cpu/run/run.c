@@ -104,6 +104,20 @@ static void run_chain(const struct run *run, const struct bound_insn *insn, bool
     kernel(n, dst, done, run->address, insn->steps, insn->n_steps);
 }
 
+/* Of a whole strip: a chain takes as long as many kernels, between which the next strip's lines
+ * would be asked for. */
+static void run_whole_chain(struct run *run, const struct bound_insn *insn, size_t n)
+{
+    size_t item_bytes = dtype_size((enum dtype)insn->dtype);
+    size_t n_piece = max_u64(STREAM_PIECE_BYTES / item_bytes, KERNEL_GRANULE);
+    size_t n_share = (run->n_fetch_lines * n_piece + n - 1) / n;
+    for (size_t done = 0; done < n; done += n_piece) {
+        fetch_ahead(run, n_share);
+        run_chain(run, insn, false, done, min_u64(n_piece, n - done),
+                  (char *)run->address[insn->dst] + done * item_bytes);
+    }
+}
+
 /* Writes n elements, from the strip's element `done` on, where they go. */
 static void run_piece(struct run *run, const struct bound_insn *insn, size_t done, size_t n)
 {
@@ -215,11 +229,11 @@ static void run_strip(struct run *run, uint64_t first, size_t n)
             run_streamed(run, insn, n, n_share);
             continue;
         }
-        fetch_ahead(run, n_share);
         if (insn->n_steps > 0) {
-            run_chain(run, insn, false, 0, n, address[insn->dst]);
+            run_whole_chain(run, insn, n);
             continue;
         }
+        fetch_ahead(run, n_share);
         insn->kernel(n, address[insn->dst], address[insn->src[0]], address[insn->src[1]],
                      address[insn->src[2]], &run->events);
     }
