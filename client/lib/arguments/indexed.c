@@ -171,18 +171,55 @@ static size_t look(const struct gad_job_options *options, const char *begin, str
     return is_picked ? (size_t)(at + 1 - begin) : 0;
 }
 
+/* Those of the function that a statement defines, `f(x, y) = `; NULL: it defines none. */
+static const char *parameters_of(const char *statement, size_t *ret_n)
+{
+    const char *at = statement + blanks(statement);
+    size_t n = word_length(at);
+    at += n + blanks(at + n);
+    *ret_n = strcspn(at, ")");
+    const char *behind = at + *ret_n;
+    if (n == 0 || *at != '(' || !skip(&behind, ")"))
+        return NULL;
+    return behind[0] == '=' && behind[1] != '=' ? at : NULL;
+}
+
+static bool has_word(const char *text, size_t n, const char *word, size_t n_word)
+{
+    for (size_t i = 0; i < n; i += max_u64(word_length(text + i), 1))
+        if (word_length(text + i) == n_word && memcmp(text + i, word, n_word) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a word there is a parameter, which hides the argument of that name. */
+static bool is_hidden(const char *at, size_t n, const char *parameters, size_t n_parameters)
+{
+    for (size_t i = 0; i < n && parameters; i += max_u64(word_length(at + i), 1)) {
+        size_t n_word = word_length(at + i);
+        if (n_word > 0 && has_word(parameters, n_parameters, at + i, n_word))
+            return true;
+    }
+    return false;
+}
+
 /* The first one in a text, outside of quotes. */
 static char *find(const struct gad_job_options *options, char *text, size_t *ret_n,
                   struct picked *ret)
 {
+    size_t n_parameters;
+    const char *parameters = parameters_of(text, &n_parameters);
     for (char *at = text; *at; at++) {
-        if (*at == '\'' || *at == '"') {
+        if (*at == ';') {
+            parameters = parameters_of(at + 1, &n_parameters);
+        } else if (*at == '\'' || *at == '"') {
             char *end = strchr(at + 1, *at);
             if (!end)
                 return NULL;
             at = end;
         } else if (words_is_char(*at)) {
-            if ((*ret_n = look(options, at, ret)) > 0)
+            *ret_n = look(options, at, ret);
+            if (*ret_n > 0 && !is_hidden(at, *ret_n, parameters, n_parameters))
                 return at;
             at += word_length(at) - 1;
         }

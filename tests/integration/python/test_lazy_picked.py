@@ -237,7 +237,7 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
     for text, want in (("a[i]*2 + a[ i ]", a[i] * 3), ("sum(a[m], axis=0) + sum(a[m])", a[m].sum(0) + a[m].sum()),
                        ("a[full]", a[a > 30]), ("a[k][k]", a[k][k]), ("a[:, k] + 1", a[:, k] + 1),
                        ("a[..., k]", a[..., k]), ("a[k, :]", a[k]), ("a[i, ...]", a[i]), ("a[ : , k[k]]", a[:, k[k]]),
-                       ("a[m, :]", a[m]), ("c[:, full]", how["c"][:, a > 30]), ("c[..., full]", how["c"][:, a > 30]),
+                       ("a[m, :]", a[m]), ("g(x) = x + sum(a[k]); g(i)", i + a[k].sum()), ("c[:, full]", how["c"][:, a > 30]), ("c[..., full]", how["c"][:, a > 30]),
                        ("take(a, k, axis=1)[k] * take( a[k],k,-1 )", a[:, k][k] * a[k][:, k]), ("np.take(a, i)", np.take(a, i)),
                        ("take(a, k, mode='clip', axis=None)", np.take(a, k)),
                        ("sum(take(a, i, 1, mode=wrap))", np.take(a, i, 1, mode="wrap").sum()),
@@ -246,6 +246,7 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
     for text, kind, says in (("a[i] + a", gd.errors.BadShape, "column 6"), ("a[f]", gd.errors.BadDtype, "integers"),
                              ("k[a]", gd.errors.BadIndex, r"a\.h5.*index 4 at place \(0, 4\)"),
                              ("(a + 1)[k]", gd.errors.BadExpression, "only an argument takes an index"),
+                             ("g(a) = a[k]; g(i) + sum(a)", gd.errors.BadExpression, "column 9"),  # another a
                              ("a[:, :, k]", gd.errors.BadExpression, "only an argument takes an index"),
                              ("take(a, k, axis=2)", gd.errors.BadShape, "axis"),
                              ("take(a, m)", gd.errors.BadShape, "must have one axis"),
