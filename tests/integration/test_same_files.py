@@ -26,7 +26,7 @@ COMMANDS = {
                "200x500", "--compress", "zstd:1"],
     "across": ["transpose", "a.npy", "-o", "t.h5:/r", "--chunks", "64x100", "--compress", "zstd:1"],
     "shards across": ["transpose", "a.npy", "-o", "u.zarr", "--chunks", "20x100", "--shards",
-                      "200x500"],
+                      "200x500", "--shards", "40x500"],  # shards in shards
     "deflated": ["run", "a * 2", "a=a.npy", "-o", "d.npz:r", "--compress", "gzip:1"],
 }
 
