@@ -44,6 +44,7 @@ from ._functions.quantiles import *  # noqa: F403
 from ._functions.reductions import *  # noqa: F403
 from ._functions.scans import *  # noqa: F403
 from ._functions.triangles import *  # noqa: F403
+from ._functions.windows import *  # noqa: F403
 from ._lazy.array import Lazy, lazy, open
 from ._lazy.blockwise import map_blocks
 from ._lazy.moves import *  # noqa: F403
@@ -56,6 +57,7 @@ from .errors import *  # noqa: F403
 if TYPE_CHECKING:
     from . import dask as dask
     from . import linalg as linalg
+    from . import ndimage as ndimage
     from . import random as random
     from . import tensor as tensor
     from ._datasets.dataset import Dataset as Dataset
@@ -98,8 +100,9 @@ __all__ = [
     "histogram", "histogram_bin_edges", "bincount", "searchsorted", "digitize", "take",
     # matrix products
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
-    # neighbours, steps of time
-    "near", "repeat",
+    # neighbours, steps of time, windows
+    "near", "repeat", "window_sum", "window_mean", "window_min", "window_max", "window_std",
+    "window_median", "window_rank", "correlate", "convolve",
     # decompositions
     "qr_r", "cov", "corrcoef",
     "diagonal", "trace",
@@ -115,7 +118,7 @@ if not TYPE_CHECKING:  # the checker would believe in every name
     def __getattr__(name: str) -> Any:
         """What is loaded when it is asked for: Dask, random numbers, datasets, and what futures
         need."""
-        if name in ("dask", "linalg", "random", "tensor"):
+        if name in ("dask", "linalg", "ndimage", "random", "tensor"):
             import importlib
             with _loading.loading():
                 return importlib.import_module(f"gpuarrayd.{name}")
@@ -144,4 +147,4 @@ if not TYPE_CHECKING:  # the checker would believe in every name
 
 
 def __dir__() -> _builtins.list[str]:
-    return sorted({*globals(), *__all__, "dask", "linalg", "random", "tensor"})
+    return sorted({*globals(), *__all__, "dask", "linalg", "ndimage", "random", "tensor"})

@@ -63,12 +63,14 @@ def test_arguments_options_and_texts_are_the_catalogues(gd):
         function = getattr(gd, op["name"])
         assert inspect.getdoc(function).split("\n")[0] == op["doc"], op["name"]
         required = [p for p in parameters(function) if p.default is inspect.Parameter.empty]
-        more = op["name"] in ("astype", "near")  # the dtype, the offsets
+        known = (op["keywords"] or "").replace("*, ", "").replace(" length", " length=None")
+        given = known.split("=")[0].split(", ")[:-1]  # that stand first: a window's size
+        more = op["name"] in ("astype", "near") or len(given)  # the dtype, the offsets
         assert len(required) == op["args"] + more, op["name"]
         optional = [f"{p.name}={p.default!r}".replace("'", "").replace("<no value>", "None")
                     for p in parameters(function)
                     if p not in required and not (op["name"] in ELSEWHERE and p.name in HERE_ALONE)]
-        known = (op["keywords"] or "").replace("*, ", "").replace(" length", " length=None")
+        known = known.removeprefix("".join(f"{name}, " for name in given))
         if "quantile" in op["name"] or "percentile" in op["name"]:
             assert optional.pop() == "weights=None"  # which is refused
         if op["name"] == "matmul":

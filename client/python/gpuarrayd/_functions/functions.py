@@ -34,6 +34,8 @@ from .reductions import *  # noqa: F403
 from .reductions import __all__ as _reductions
 from .scans import cumprod, cumsum
 from .triangles import qr_r
+from .windows import *  # noqa: F403
+from .windows import __all__ as _windows
 from .._lazy.unanswered import refuse_unusual
 
 
@@ -129,7 +131,7 @@ def modf(x: Operand, /) -> tuple[Lazy, Lazy]:
 around = round
 __all__ = [
     *_of_one, *_of_two, *_reductions, *_counts, *_quantiles, "matmul", "tensordot", "cumsum",
-    "cumprod", "qr_r", "near",
+    "cumprod", "qr_r", "near", *_windows,
     "where", "select", "clip", "round", "around", "isclose",
     "nan_to_num", "index", "astype", "divmod", "frexp", "modf",
 ]
