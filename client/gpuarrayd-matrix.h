@@ -34,7 +34,7 @@ struct gad_svd_options {
     int64_t k;                 /**< how many, the largest; 0: all, which only matrices with at most
                                     GAD_SVD_MOST columns, or arrays of so many rows, have */
     bool values_only;          /**< no vectors */
-    unsigned n_iterations;     /**< at most, of many columns; 0: 4, of gad_eigh() 8 */
+    unsigned n_iterations;     /**< at most, of many columns; 0: 3, of gad_eigh() 8 */
     int64_t n_oversamples;     /**< directions beside the k; 0: 10; below 0: none */
     uint64_t seed;             /**< of the first directions */
     double tolerance;          /**< it is done when what is left of each is at most this part of the

@@ -5,7 +5,7 @@
  *     block    n x width, orthonormal: random at first, then what the operator made of the one
  *              before, at right angles to all before it, twice
  *     basis    all blocks, and `images` what the operator made of them, a row each: the values are
- *              those of the operator restricted to the basis
+ *              those of the operator restricted to the basis, at the end with the newest images
  *
  * A read is one application. Where the daemon's pool has no room for one of the whole block, it is
  * made of fewer columns at a time. Between reads basis, images and the next block are kept in the
@@ -204,6 +204,45 @@ static int restrict_to_basis(const struct loop *l, double *ret_rest, struct gad_
     return r;
 }
 
+/* Of squares the newest images count, too: values and vectors of images.T inv(H) images, where H is
+ * the operator restricted to the basis (Nystrom; Gittens and Mahoney, Revisiting the Nystrom
+ * method, 2013). They lie between those of H and the operator's. Directions of H that are noise are
+ * left out. */
+static int use_images(const struct loop *l, struct gad_error *error)
+{
+    struct directions *d = l->d;
+    int64_t n = d->n, rows = l->n_rows, n_kept = 0;
+    const struct dense_product inner = {
+        .transpose_b = true, .m = rows, .n = rows, .k = n, .alpha = 1};
+    _cleanup_free_ double *h = matrix_new(rows, rows, error), *all = matrix_new(rows, 1, error);
+    _cleanup_free_ double *factor = matrix_new(rows, n, error), *vt = matrix_new(rows, n, error);
+    _cleanup_free_ double *u = matrix_new(rows, rows, error);
+    if (!h || !all || !factor || !vt || !u)
+        return GAD_NO_MEMORY;
+    int r = dense_multiply(&inner, l->basis, l->images, h, error);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < i; j++)
+            h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
+    if (r == 0)
+        r = dense_eigh(rows, h, all, error);
+    while (r == 0 && n_kept < rows && all[n_kept] > ROUNDED * all[0])
+        n_kept++;
+    if (r || n_kept < d->k)
+        return r;
+    for (int64_t i = 0; i < n_kept; i++)
+        for (int64_t j = 0; j < rows; j++)
+            h[i * rows + j] /= sqrt(all[i]);
+    const struct dense_product scale = {.m = n_kept, .n = n, .k = rows, .alpha = 1};
+    r = dense_multiply(&scale, h, l->images, factor, error);
+    if (r == 0)
+        r = dense_svd(n_kept, n, factor, u, all, vt, error);
+    for (int64_t i = 0; i < d->k && r == 0; i++)
+        d->values[i] = all[i] * all[i];
+    if (r == 0)
+        memcpy(d->vectors, vt, sizeof(*vt) * (size_t)(d->k * n));
+    return r;
+}
+
 static void remember(struct loop *l)
 {
     double *oldest = l->past[1];
@@ -365,7 +404,7 @@ static int run(struct loop *l, struct gad_error *error)
     }
     while (r == 0 && d->n_done < d->n_iterations && !d->is_converged && !d->is_stopped)
         r = iterate(l, error);
-    return r;
+    return r || !d->is_of_squares ? r : use_images(l, error);
 }
 
 int directions_find(struct directions *d, struct gad_error *error)

@@ -61,7 +61,7 @@ static int take_options(struct svd *s, const struct gad_svd_options *options,
     if (options->to && options->to_path)
         return bad("options", "has one destination, an array or a path", error);
     if (s->options.n_iterations == 0)
-        s->options.n_iterations = s->kind == EIGH ? 8 : 4;
+        s->options.n_iterations = s->kind == EIGH ? 8 : 3;
     if (s->options.n_oversamples == 0)
         s->options.n_oversamples = 10;
     s->options.n_oversamples = max_i64(s->options.n_oversamples, 0);

@@ -117,9 +117,11 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
         close(got.S, wanted[:5], part)
         close(np.abs(np.sum(got.Vh * v[:, :5].T, axis=1)), np.ones(5), 1e-6)
         close(got.U.T @ got.U, np.eye(5), 1e-6)
-    assert [step[:2] for step in steps] == [(i, 4) for i in range(1, 5)] * 2
-    assert steps[3][2] == 0
+    assert [step[:2] for step in steps] == [(i, 3) for i in range(1, 4)] * 2
+    assert steps[2][2] == 0
     close(la.svd(gd.lazy(a) * 2 + 0, 5, compute_uv=False), 2 * wanted[:5])
+    with pytest.warns(RuntimeWarning, match="% too small"):  # what the last read gave counts, too
+        close(la.svd(a, 5, compute_uv=False, n_iter=1), wanted[:5], 0.2)
     got = la.pca(a + 1000, 3)
     about = np.linalg.svd((u - u.mean(axis=0)) * wanted, compute_uv=False)
     close(got.singular_values, about[:3])
@@ -133,7 +135,7 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     with pytest.warns(RuntimeWarning, match="% too small"):
         la.svd(normal(1030, 1030), 2, compute_uv=False)
     want = la.svd(a, 5)
-    for stop in (1, 3):
+    for stop in (1, 2):
         part = la.svd(a, 5, checkpoint=folder / "c.npz", callback=lambda step, *_: step == stop)
         assert (part.S <= want.S * (1 + 1e-12)).all()
     rest = la.svd(a, 5, checkpoint=folder / "c.npz")
@@ -187,7 +189,7 @@ def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
 
 def test_what_is_read_is_what_was_said(gd):
     a, wide = normal(1100, 1030), normal(60, 1200)
-    for op, x, how, reads in (("svd", a, {"k": 5}, 4), ("svd", a, {"k": 5, "out": "u.npy"}, 5),
+    for op, x, how, reads in (("svd", a, {"k": 5}, 3), ("svd", a, {"k": 5, "out": "u.npy"}, 4),
                               ("pca", a, {"k": 5}, None), ("svd", wide, {"out": "v.npy"}, 2),
                               ("pca", wide, {}, 3), ("qr", a[:, :9], {}, 1), ("cov", a[:, :9], {}, 1),
                               ("eigh", a[:1030], {"k": 3, "n_iter": 2}, 2)):

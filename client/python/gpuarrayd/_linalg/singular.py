@@ -114,7 +114,7 @@ def _check_k(name: str, k: int | None, most: int) -> None:
 
 
 def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_uv: bool = True, *,
-        out: Any = None, n_iter: int = 4, n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
+        out: Any = None, n_iter: int = 3, n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
         checkpoint: Any = None, callback: Callback | None = None, engine: str | None = None,
         priority: int = 0, label: str | None = None) -> Any:
     """Singular values and vectors, a = U @ diag(S) @ Vh: all, or the k largest."""
@@ -142,7 +142,7 @@ def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_u
     return SVDResult(vectors, s, result) if found["has_u"] else SVDResult(result, s, vectors)
 
 
-def pca(x: Operand, n_components: int | None = None, *, n_iter: int = 4, n_oversamples: int = 10,
+def pca(x: Operand, n_components: int | None = None, *, n_iter: int = 3, n_oversamples: int = 10,
         seed: int = 0, tol: float = 0.0, checkpoint: Any = None, callback: Callback | None = None,
         engine: str | None = None, priority: int = 0, label: str | None = None) -> PCAResult:
     """Principal components: the directions in which rows differ most from their mean. Data far from
