@@ -107,6 +107,13 @@ def test_steps_that_each_element_takes_by_itself_in_steps_of_all(gd):
     np.testing.assert_array_equal(got, want)
 
 
+def test_what_no_step_reads_is_read_at_the_beginning_alone(gd):
+    u, v = np.random.default_rng(8).random((2, 40))
+    for n, want in ((1, v), (2, u), (3, v)):
+        np.testing.assert_array_equal(gd.evaluate(f"repeat({n}, u = v, v = u)"), want)
+    np.testing.assert_array_equal(gd.evaluate("repeat(2, u = near(v, 1))", u=u, v=v), [*v[1:], v[-1]])
+
+
 def test_what_arithmetic_meets_is_counted_once(daemon, folder):
     """Though what lies around a grain is computed with each of several."""
     u = np.random.default_rng(4).integers(0, 3, (400, 500)).astype("i4")

@@ -73,13 +73,14 @@ def _read(tokens: list[str], found: dict[str, None]) -> list[str]:
     bound: set[str] = set()
     waiting: list[str] = []
     depth = 0
-    begins = [False]  # whether NAME = begins with what the name means outside: in iterate(...)
+    # Whether NAME = begins with what the name means outside: in iterate(...) and repeat(...).
+    begins = [False]
     tokens = _without_definitions(tokens, found)
     for named, before, token, after in zip(["", "", *tokens], ["", *tokens], tokens,
                                            [*tokens[1:], ""], strict=False):
         if token in ("(", "["):
             depth += 1
-            begins.append(before == "iterate")
+            begins.append(before in ("iterate", "repeat"))
         elif token in (")", "]"):
             depth -= 1
             del begins[max(1, len(begins) - 1):]
