@@ -38,6 +38,7 @@ from ._functions.functions_of_one import *  # noqa: F403
 from ._functions.functions_of_two import *  # noqa: F403
 from ._functions.counts import *  # noqa: F403
 from ._functions.einsum import *  # noqa: F403
+from ._functions.gradients import *  # noqa: F403
 from ._functions.near import *  # noqa: F403
 from ._functions.products import *  # noqa: F403
 from ._functions.quantiles import *  # noqa: F403
@@ -102,7 +103,7 @@ __all__ = [
     "matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "outer", "tensordot", "einsum",
     # neighbours, steps of time, windows
     "near", "repeat", "window_sum", "window_mean", "window_min", "window_max", "window_std",
-    "window_median", "window_rank", "correlate", "convolve",
+    "window_median", "window_rank", "correlate", "convolve", "gradient",
     # decompositions
     "qr_r", "cov", "corrcoef",
     "diagonal", "trace",

@@ -63,12 +63,12 @@ static void turn(const struct axis_walk *a, size_t item_bytes, const struct tran
     a->engine->transpose->by_item[__builtin_ctzl(item_bytes)](t);
 }
 
-/* Rows from `first` on, side by side in memory. */
+/* Rows, side by side in memory. */
 static void gather_rows(const struct axis_walk *a, const struct lines *l, unsigned plane,
-                        int64_t at, size_t n_rows, size_t row_bytes)
+                        int64_t at, size_t n_rows, size_t row_bytes, char *dst)
 {
     const char *src = a->in[plane] + at;
-    char *dst = a->memory.in + plane * WINDOW_LANES * a->in_bytes;
+    dst += plane * WINDOW_LANES * a->in_bytes;
     if (l->is_turned) {
         const struct transposing t = {.n_rows = l->n_lanes,
                                       .n_columns = n_rows,
@@ -116,10 +116,12 @@ static void store_rows(const struct axis_walk *a, const struct lines *l, unsigne
         store_last_lane(a, l, src, row_bytes, dst, min_u64(n, l->n_last - first));
 }
 
-/* Outputs [first, first + n), n at most a chunk; in_at, out_at: of the lines' first elements. */
+/* Outputs [first, first + n), n at most a chunk; in_at, out_at: of the lines' first elements. What
+ * the n_before outputs before these have read of theirs is there. */
 static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64_t in_at,
-                         int64_t out_at, size_t first, size_t n)
+                         int64_t out_at, size_t first, size_t n, size_t n_before)
 {
+    size_t n_kept = n_before > 0 ? a->size - 1 : 0;
     bool is_whole = l->n_lanes == WINDOW_LANES && !l->is_turned;
     bool reads_in_place = is_whole && a->n_in == 1, stores_in_place = is_whole && a->n_out == 1;
     size_t in_row = a->n_in * WINDOW_LANES * a->in_bytes;
@@ -127,8 +129,11 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
            out_row = a->n_out * WINDOW_LANES * a->out_bytes;
     in_at += (int64_t)first * l->in_step;
     out_at += (int64_t)first * l->out_step;
+    if (n_kept > 0 && !reads_in_place)
+        memmove(a->memory.in, a->memory.in + n_before * in_row, n_kept * in_row);
     for (unsigned i = 0; i < a->n_in && !reads_in_place; i++)
-        gather_rows(a, l, i, in_at, n + a->size - 1, in_row);
+        gather_rows(a, l, i, in_at + (int64_t)n_kept * l->in_step, n + a->size - 1 - n_kept, in_row,
+                    a->memory.in + n_kept * in_row);
     char *place = a->out[0] + out_at;
     bool makes_in_place = stores_in_place && !a->finish;
     const struct window_lanes lanes = {
@@ -160,9 +165,10 @@ static int filter_lines(const struct axis_walk *a, const struct lines *l, int64_
 {
     size_t chunk = a->size >= CHUNK_ROWS ? a->size : CHUNK_ROWS / a->size * a->size;
     int r = 0;
-    for (size_t first = 0, n; r == 0 && first < l->n; first += n) {
+    for (size_t first = 0, n = 0, n_before; r == 0 && first < l->n; first += n) {
+        n_before = n;
         n = min_u64(chunk - (l->phase + first) % a->size, l->n - first);
-        filter_chunk(a, l, in_at, out_at, first, n);
+        filter_chunk(a, l, in_at, out_at, first, n, n_before);
         r = window_room_pace(a->room, STEP_WORST_NS * WINDOW_LANES * (n + a->size));
     }
     return r;

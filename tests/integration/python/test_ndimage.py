@@ -88,6 +88,24 @@ def test_windows_of_windows_and_of_what_passes_make(gd):
                                   gd.evaluate("convolve(u, [[1, 2]])", u=u))
 
 
+def test_gradient(gd):
+    rng = np.random.default_rng(3)
+    for u in (rng.normal(size=(7, 9)), rng.integers(0, 99, (5, 6, 4)), rng.normal(size=40),
+              rng.normal(size=(6, 5)).astype("f4")):
+        for words, more in (((), {}), ((0.5,), {"edge_order": 2}), ((), {"axis": -1}),
+                            ([1.5, 2, 3][:u.ndim], {})):
+            got, want = gd.gradient(u, *words, **more), np.gradient(u, *words, **more)
+            several = isinstance(got, list)
+            for one, other in zip(got if several else [got], want if several else [want],
+                                  strict=True):
+                one = np.asarray(one)
+                assert one.dtype == other.dtype
+                np.testing.assert_allclose(one, other, 1e-5 if u.dtype == "f4" else 1e-12, 1e-5)
+    for wrong in (lambda: gd.gradient(u, [1, 2]), lambda: gd.gradient(u[:1])):
+        with pytest.raises(gd.errors.RequestError):
+            wrong()
+
+
 def test_what_is_refused(gd):
     x = gd.lazy(np.zeros((9, 9)))
     for call in (lambda: gd.ndimage.uniform_filter(x, 3, mode="edge"),
