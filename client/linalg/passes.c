@@ -74,6 +74,11 @@ static int take_operand(struct passes *p, const struct gad_operand *operand,
     return 0;
 }
 
+int refuse_argument(const char *argument, const char *what, struct gad_error *error)
+{
+    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
+}
+
 int refuse_number(const char *argument, double found, const char *expected, struct gad_error *error)
 {
     error_set(error, GAD_BAD_ARGUMENT, argument, "%s: is not %s", argument, expected);

@@ -93,7 +93,8 @@ int passes_check_squares(struct passes *p, const char *argument, int mean_axis, 
 int passes_find_not_finite(struct passes *p, const struct pass_finite *what,
                            struct gad_error *error) GAD_MUST_CHECK;
 
-/* bad-argument: an option that is no such number. */
+/* bad-argument: an argument, and what is wrong with it; an option that is no such number. */
+int refuse_argument(const char *argument, const char *what, struct gad_error *error);
 int refuse_number(const char *argument, double found, const char *expected,
                   struct gad_error *error);
 /* Tells who wants to know of an iteration's end; true: the loop shall end. Not while planning. */

@@ -161,13 +161,25 @@ static void choose(int64_t n, const double *values, int64_t k, int64_t *ret_chos
         ret_chosen[i] = fabs(values[low]) >= fabs(values[high]) ? low++ : high--;
 }
 
+/* Eigenvalues of the operator restricted to the basis, which fall, and a row for each vector. */
+static int restrict_operator(const struct loop *l, double *h, double *values,
+                             struct gad_error *error)
+{
+    int64_t rows = l->n_rows;
+    const struct dense_product inner = {
+        .transpose_b = true, .m = rows, .n = rows, .k = l->d->n, .alpha = 1};
+    int r = dense_multiply(&inner, l->basis, l->images, h, error);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < i; j++)
+            h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
+    return r ? r : dense_eigh(rows, h, values, error);
+}
+
 /* values and vectors; the largest length of what the operator makes of a vector beside it. */
 static int restrict_to_basis(const struct loop *l, double *ret_rest, struct gad_error *error)
 {
     struct directions *d = l->d;
     int64_t n = d->n, rows = l->n_rows;
-    const struct dense_product inner = {
-        .transpose_b = true, .m = rows, .n = rows, .k = n, .alpha = 1};
     const struct dense_product turn = {.m = d->k, .n = n, .k = rows, .alpha = 1};
     _cleanup_free_ double *h = matrix_new(rows, rows, error), *all = matrix_new(rows, 1, error);
     _cleanup_free_ double *turned = matrix_new(d->k, rows, error);
@@ -175,13 +187,7 @@ static int restrict_to_basis(const struct loop *l, double *ret_rest, struct gad_
     _cleanup_free_ int64_t *chosen = calloc((size_t)d->k, sizeof(*chosen));
     if (!h || !all || !turned || !images || !chosen)
         return GAD_NO_MEMORY;
-    int r = dense_multiply(&inner, l->basis, l->images, h, error);
-    if (r)
-        return r;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < i; j++)
-            h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
-    r = dense_eigh(rows, h, all, error);
+    int r = restrict_operator(l, h, all, error);
     if (r)
         return r;
     choose(rows, all, d->k, chosen);
@@ -212,19 +218,12 @@ static int use_images(const struct loop *l, struct gad_error *error)
 {
     struct directions *d = l->d;
     int64_t n = d->n, rows = l->n_rows, n_kept = 0;
-    const struct dense_product inner = {
-        .transpose_b = true, .m = rows, .n = rows, .k = n, .alpha = 1};
     _cleanup_free_ double *h = matrix_new(rows, rows, error), *all = matrix_new(rows, 1, error);
     _cleanup_free_ double *factor = matrix_new(rows, n, error), *vt = matrix_new(rows, n, error);
     _cleanup_free_ double *u = matrix_new(rows, rows, error);
     if (!h || !all || !factor || !vt || !u)
         return GAD_NO_MEMORY;
-    int r = dense_multiply(&inner, l->basis, l->images, h, error);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < i; j++)
-            h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
-    if (r == 0)
-        r = dense_eigh(rows, h, all, error);
+    int r = restrict_operator(l, h, all, error);
     while (r == 0 && n_kept < rows && all[n_kept] > ROUNDED * all[0])
         n_kept++;
     if (r || n_kept < d->k)

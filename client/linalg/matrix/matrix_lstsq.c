@@ -43,11 +43,6 @@ struct lstsq {
 
 /* b -------------------------------------------------------------------------------------------- */
 
-static int bad(const char *argument, const char *what, struct gad_error *error)
-{
-    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
-}
-
 static int refuse_shape(const struct lstsq *l, int ndim, const int64_t *shape,
                         struct gad_error *error)
 {
@@ -68,9 +63,9 @@ static int take_arguments(struct lstsq *l, struct gad_error *error)
         while (j < a->n_args && strcmp(a->args[j].name, arg->name) != 0)
             j++;
         if (j < a->n_args && a->args[j].array != arg->array)
-            return bad(arg->name, "is something else in a", error);
+            return refuse_argument(arg->name, "is something else in a", error);
         if (j == a->n_args && l->n_b_args == ARRAY_LENGTH(l->b_args))
-            return bad("b", "has too many arguments", error);
+            return refuse_argument("b", "has too many arguments", error);
         if (j == a->n_args)
             l->b_args[l->n_b_args++] = *arg;
     }
@@ -95,7 +90,7 @@ static int take_expression(struct lstsq *l, struct gad_client *client, struct ga
 static int take_b(struct lstsq *l, struct gad_client *client, struct gad_error *error)
 {
     if (!l->b || (!l->b->expr && !l->b->array))
-        return bad("b", "is NULL", error);
+        return refuse_argument("b", "is NULL", error);
     if (l->b->expr)
         return take_expression(l, client, error);
     const struct gad_array_info *info = gad_array_info(l->b->array);
@@ -109,9 +104,10 @@ static int take_b(struct lstsq *l, struct gad_client *client, struct gad_error *
 static int check_options(const struct gad_lstsq_options *options, struct gad_error *error)
 {
     if (!options)
-        return bad("options", "is NULL", error);
+        return refuse_argument("options", "is NULL", error);
     if (options->size < offsetof(struct gad_lstsq_options, ridges) + sizeof(double *))
-        return bad("options", "its size is not that of a struct gad_lstsq_options", error);
+        return refuse_argument("options", "its size is not that of a struct gad_lstsq_options",
+                               error);
     for (unsigned i = 0; i < options->n_ridges; i++)
         if (!(options->ridges[i] >= 0) || isinf(options->ridges[i])) {
             error_set(error, GAD_BAD_ARGUMENT, "ridges", "ridge %u is %g", i, options->ridges[i]);
@@ -440,7 +436,7 @@ enum gad_status gad_lstsq(struct gad_client *client, const struct gad_operand *a
 {
     struct lstsq l = {.options = options, .b = b};
     if (!ret_result)
-        return (enum gad_status)bad("ret_result", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_result", "is NULL", error);
     int r = check_options(options, error);
     if (r == 0)
         r = run(&l, client, a, error);

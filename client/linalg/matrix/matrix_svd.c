@@ -43,23 +43,19 @@ struct svd {
 
 /* Options -------------------------------------------------------------------------------------- */
 
-static int bad(const char *argument, const char *what, struct gad_error *error)
-{
-    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
-}
-
 static int take_options(struct svd *s, const struct gad_svd_options *options,
                         struct gad_error *error)
 {
     if (!options)
-        return bad("options", "is NULL", error);
+        return refuse_argument("options", "is NULL", error);
     if (options->size < offsetof(struct gad_svd_options, storage) + sizeof(void *))
-        return bad("options", "its size is not that of a struct gad_svd_options", error);
+        return refuse_argument("options", "its size is not that of a struct gad_svd_options",
+                               error);
     s->options = *options;
     if (!(options->tolerance >= 0) || isinf(options->tolerance))
         return refuse_number("tolerance", options->tolerance, "a number from 0 on", error);
     if (options->to && options->to_path)
-        return bad("options", "has one destination, an array or a path", error);
+        return refuse_argument("options", "has one destination, an array or a path", error);
     if (s->options.n_iterations == 0)
         s->options.n_iterations = s->kind == EIGH ? 8 : 3;
     if (s->options.n_oversamples == 0)
@@ -487,7 +483,7 @@ static enum gad_status run(enum kind kind, struct gad_client *client, const stru
 {
     struct svd s = {.kind = kind};
     if (!ret_result)
-        return (enum gad_status)bad("ret_result", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_result", "is NULL", error);
     int r = svd_init(&s, client, x, options, error);
     if (r == 0)
         r = decompose(&s, error);

@@ -27,18 +27,13 @@
 
 /* Options -------------------------------------------------------------------------------------- */
 
-static int bad(const char *argument, const char *what, struct gad_error *error)
-{
-    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
-}
-
 static int take_options(struct cp *cp, const struct gad_operand *tensor,
                         const struct gad_cp_options *options, struct gad_error *error)
 {
     if (!tensor || !options)
-        return bad(tensor ? "options" : "tensor", "is NULL", error);
+        return refuse_argument(tensor ? "options" : "tensor", "is NULL", error);
     if (options->size < offsetof(struct gad_cp_options, checkpoint) + sizeof(char *))
-        return bad("options", "its size is not that of a struct gad_cp_options", error);
+        return refuse_argument("options", "its size is not that of a struct gad_cp_options", error);
     memcpy(&cp->options, options, sizeof(cp->options));
     struct gad_cp_options *o = &cp->options;
     if (!(o->ridge >= 0) || isinf(o->ridge))
@@ -46,7 +41,7 @@ static int take_options(struct cp *cp, const struct gad_operand *tensor,
     if (isnan(o->tolerance))
         return refuse_number("tolerance", o->tolerance, "a number", error);
     if (o->init != GAD_CP_RANDOM && o->init != GAD_CP_SVD)
-        return bad("init", "is none that there is", error);
+        return refuse_argument("init", "is none that there is", error);
     if (o->n_iterations == 0)
         o->n_iterations = USUAL_ITERATIONS;
     if (o->tolerance == 0)
@@ -324,7 +319,7 @@ enum gad_status gad_cp(struct gad_client *client, const struct gad_operand *tens
     struct gad_tensor_result result = {.dtype = GAD_FLOAT64};
     struct cp cp;
     if (!ret_result)
-        return (enum gad_status)bad("ret_result", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_result", "is NULL", error);
     int r = cp_init(&cp, client, tensor, options, false, error);
     if (r == 0)
         r = start(&cp, error);
@@ -382,7 +377,7 @@ enum gad_status gad_cp_explain(struct gad_client *client, const struct gad_opera
     struct gad_linalg_plan plan = {.n_iterations = 0};
     struct cp cp;
     if (!ret_plan)
-        return (enum gad_status)bad("ret_plan", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_plan", "is NULL", error);
     int r = cp_init(&cp, client, tensor, options, true, error);
     if (r == 0)
         r = explain(&cp, &plan, error);

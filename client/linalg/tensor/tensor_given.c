@@ -27,11 +27,6 @@ struct given {
     struct slabs slabs;
 };
 
-static int bad(const char *argument, const char *what, struct gad_error *error)
-{
-    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
-}
-
 static double *new_elements(int64_t n, struct gad_error *error)
 {
     double *elements = calloc((size_t)max_i64(n, 1), sizeof(*elements));
@@ -73,7 +68,7 @@ static int given_init(struct given *g, struct gad_client *client, const struct g
 {
     *g = (struct given){.factors = factors};
     if (!tensor || !factors)
-        return bad(tensor ? "factors" : "tensor", "is NULL", error);
+        return refuse_argument(tensor ? "factors" : "tensor", "is NULL", error);
     int r = passes_init(&g->passes, client, tensor, run ? run : &usual_run, false, error);
     if (r == 0)
         r = slabs_check_shape(&g->passes, error);
@@ -172,7 +167,7 @@ enum gad_status gad_mttkrp(struct gad_client *client, const struct gad_operand *
     struct gad_dense dense = {.ndim = 0};
     struct given g;
     if (!ret_dense)
-        return (enum gad_status)bad("ret_dense", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_dense", "is NULL", error);
     if (factors && factors->is_tucker) {
         error_set(error, GAD_BAD_ARGUMENT, "factors", "factors: they are not of CP");
         error_expected(error, "weights, and a factor for each axis");
@@ -330,7 +325,7 @@ enum gad_status gad_relative_error(struct gad_client *client, const struct gad_o
     double inner = 0, squares = 0;
     struct given g;
     if (!ret_error)
-        return (enum gad_status)bad("ret_error", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_error", "is NULL", error);
     int r = given_init(&g, client, tensor, factors, run, error);
     if (r == 0)
         r = factors->is_tucker ? measure_tucker(&g, &inner, &squares, error)

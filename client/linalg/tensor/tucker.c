@@ -25,18 +25,14 @@
 
 /* Options -------------------------------------------------------------------------------------- */
 
-static int bad(const char *argument, const char *what, struct gad_error *error)
-{
-    return error_set(error, GAD_BAD_ARGUMENT, argument, "%s: %s", argument, what);
-}
-
 static int take_options(struct tucker *t, const struct gad_operand *tensor,
                         const struct gad_tucker_options *options, struct gad_error *error)
 {
     if (!tensor || !options)
-        return bad(tensor ? "options" : "tensor", "is NULL", error);
+        return refuse_argument(tensor ? "options" : "tensor", "is NULL", error);
     if (options->size < offsetof(struct gad_tucker_options, checkpoint) + sizeof(char *))
-        return bad("options", "its size is not that of a struct gad_tucker_options", error);
+        return refuse_argument("options", "its size is not that of a struct gad_tucker_options",
+                               error);
     memcpy(&t->options, options, sizeof(t->options));
     if (!(options->tolerance >= 0) || options->tolerance >= 1)
         return refuse_number("tolerance", options->tolerance, "a number from 0 to below 1", error);
@@ -249,7 +245,7 @@ enum gad_status gad_tucker(struct gad_client *client, const struct gad_operand *
     struct gad_tensor_result result = {.dtype = GAD_FLOAT64};
     struct tucker t;
     if (!ret_result)
-        return (enum gad_status)bad("ret_result", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_result", "is NULL", error);
     int r = tucker_init(&t, client, tensor, options, false, error);
     if (r == 0)
         r = run(&t, error);
@@ -272,7 +268,7 @@ enum gad_status gad_tucker_explain(struct gad_client *client, const struct gad_o
     struct gad_linalg_plan plan = {.n_iterations = 0};
     struct tucker t;
     if (!ret_plan)
-        return (enum gad_status)bad("ret_plan", "is NULL", error);
+        return (enum gad_status)refuse_argument("ret_plan", "is NULL", error);
     int r = tucker_init(&t, client, tensor, options, true, error);
     if (r == 0)
         r = sketch(&t, error);
