@@ -27,8 +27,8 @@
 #define RESULT_RUN_ELEMENTS 8192
 #define MAX_DIVISOR_SEARCH  4096
 #define GATHERED_RUN_BYTES  (32 * 1024)
-#define GATHERED_TIMES      16 /* of what lies around it, a grain should be longer */
-#define STEPS_RUN           64 /* elements, as if they were around it along the fastest axis */
+#define GATHERED_TIMES      16  /* of what lies around it, a grain should be longer */
+#define STEPS_RUN           256 /* elements, as if they were around it along the fastest axis */
 
 /* Layouts contradict: a block with runs of a useful length for each. */
 static void balance(struct cutter *c)
