@@ -58,8 +58,7 @@ class Expressions:
         self.mask = mask
         self.is_step = is_step
         self.above = (*above, code.function)
-        self.locals = {node.id for node in ast.walk(code.tree)
-                       if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        self.locals = code.locals
 
     def run(self, arguments: Env) -> Any:
         """What it returns."""

@@ -9,8 +9,8 @@ from typing import Any
 from .._lazy.array import Lazy
 from .._lazy.operands import node_of
 from .expressions import Expressions
-from .stepping import (INDEX, LEFT, MAX_STEPS, RETURNED, Followed, Loop, NoLoop, assigned, begun,
-                       can_be_state, loaded, needs_number, read_beside)
+from .stepping import (INDEX, LEFT, MAX_STEPS, RETURNED, Facts, Followed, Loop, NoLoop, begun,
+                       can_be_state, loaded)
 from .values import Choice, Missing, array_of, both, chosen, either, is_number, opposite
 from .ways import Env, Exit, Exits, join, leaving, merge
 
@@ -39,7 +39,7 @@ class Loops(Expressions):
             return False
 
         if type(items) is range and len(items) > SHORT and not self.is_step and \
-                isinstance(node.target, ast.Name) and not needs_number(node):
+                isinstance(node.target, ast.Name) and not self._facts(node).needs_number:
             return self._stepped(node, env, len(items), items, begin)
         if len(items) > MAX_UNROLLED:
             what = "inside of a loop" if self.is_step else "over a tuple" \
@@ -66,6 +66,12 @@ class Loops(Expressions):
             self.code.refuse(node, f"a loop of {self.bound} steps inside of a loop",
                              f"loops of at most {MAX_UNROLLED} there")
         return self._unrolled(node, env, self.bound or MAX_UNROLLED + 1, begin)
+
+    def _facts(self, node: ast.For | ast.While) -> Facts:
+        found = self.code.facts.get(node)
+        if found is None:
+            found = self.code.facts[node] = Facts(self.code.tree, node)
+        return found
 
     def _check_loop(self, node: ast.For | ast.While) -> None:
         if node.orelse:
@@ -123,7 +129,7 @@ class Loops(Expressions):
         if n_steps > MAX_STEPS:
             self.code.refuse(node, f"a loop of {n_steps} steps", f"loops of at most {MAX_STEPS}")
         loop = Loop(n_steps)
-        names = assigned(node)
+        names = self._facts(node).names
         first = {name: env[name] for name in names if can_be_state(env.get(name))}
         index: Any = items[0] if items is not None else None
         if self.is_trial:
@@ -176,12 +182,12 @@ class Loops(Expressions):
     def _results(self, node: ast.For | ast.While, loop: Loop, step: Followed, env: Env,
                  items: range | None, first: Env) -> Exits:
         """What the names are behind the loop, and who has returned in it."""
-        names = assigned(node)
+        names = self._facts(node).names
         target = node.target.id if isinstance(node, ast.For) and isinstance(node.target, ast.Name) \
             else None
         leads, _ = _parted(node)
         returns = any(isinstance(one.body[0], ast.Return) for one in leads)
-        wanted = read_beside(self.code.tree, node).intersection(names)
+        wanted = self._facts(node).beside.intersection(names)
         is_wanted = target in wanted
         if returns:
             for one in (*leads, *([node.test] if isinstance(node, ast.While) else [])):

@@ -65,6 +65,9 @@ class Code:
                                "def, without async")
         self.tree = tree
         self._names = _outside(function)
+        self.locals = {*self.parameters, *[node.id for node in ast.walk(tree) if isinstance(
+            node, ast.Name) and isinstance(node.ctx, ast.Store)]}
+        self.facts: dict[ast.AST, Any] = {}  # of its loops
         self._check_parameters()
 
     def _check_parameters(self) -> None:

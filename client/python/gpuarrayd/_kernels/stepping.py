@@ -38,45 +38,38 @@ class NoLoop(Exception):
     """What is no loop of many steps: what it is, and what to write instead."""
 
 
-def assigned(loop: ast.AST) -> list[str]:
-    """The names that it gives values."""
-    return sorted({node.id for node in ast.walk(loop)
-                   if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)})
+class Facts:
+    """Of a loop in a function's source. names: those that it gives values. beside: that are read
+    elsewhere in the function, or anywhere if the loop is in another. needs_number: whether its own
+    name is an index, or a limit of another loop."""
+
+    def __init__(self, tree: ast.AST, loop: ast.For | ast.While) -> None:
+        inside = [*ast.walk(loop)]
+        self.names = sorted({node.id for node in inside
+                             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)})
+        is_inner = any(isinstance(node, (ast.For, ast.While)) and node is not loop
+                       and loop in ast.walk(node) for node in ast.walk(tree))
+        ignored = set() if is_inner else {*inside}
+        self.beside = {*_read(node for node in ast.walk(tree) if node not in ignored)}
+        own = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) \
+            else None
+        places = [node.slice if isinstance(node, ast.Subscript) else node.iter for node in inside
+                  if isinstance(node, ast.Subscript) or isinstance(node, ast.For)
+                  and node is not loop]
+        self.needs_number = any(own in loaded(place) for place in places)
+
+
+def _read(nodes: Iterable[ast.AST]) -> Iterable[str]:
+    for node in nodes:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
 
 
 def loaded(tree: ast.AST) -> set[str]:
     """The names that it reads."""
-    return {node.id for node in ast.walk(tree)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def read_beside(tree: ast.AST, loop: ast.AST) -> set[str]:
-    """The names that are read elsewhere in a function, or anywhere if the loop is in another."""
-    inside = {id(node) for node in ast.walk(loop)}
-    is_inner = any(isinstance(node, (ast.For, ast.While)) and node is not loop
-                   and any(one is loop for one in ast.walk(node)) for node in ast.walk(tree))
-    found = set()
-    for node in ast.walk(tree):
-        if id(node) in inside and not is_inner:
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
-    return found
-
-
-def needs_number(loop: ast.For) -> bool:
-    """Whether the loop's own name is an index, or a limit of another loop."""
-    own = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
-    places: list[ast.AST] = []
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Subscript):
-            places.append(node.slice)
-        elif isinstance(node, ast.For) and node is not loop:
-            places.append(node.iter)
-    return any(isinstance(one, ast.Name) and one.id in own
-               for place in places for one in ast.walk(place))
+    return {*_read(ast.walk(tree))}
 
 
 class Followed(NamedTuple):

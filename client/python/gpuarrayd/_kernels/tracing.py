@@ -33,7 +33,6 @@ class Tracer(Loops):
 
     def run(self, arguments: Env) -> Any:
         """What it returns."""
-        self.locals |= arguments.keys()
         exits = self._block(self.code.tree.body, dict(arguments))
         if "return" not in exits or exits["return"].mask is not True:
             self.code.refuse(self.code.tree, f"{self.code.name} may end without return",
