@@ -159,6 +159,7 @@ static void explain(void *state, struct gad_error *error)
     struct function *f = state;
     char argument[sizeof(error->argument)];
     memcpy(argument, error->argument, sizeof(argument));
+    pthread_mutex_lock(&f->lock); /* a call that has not returned yet may fail, too */
     if (f->has_failed && f->unread) {
         const struct provider *provider = f->unread->provider;
         if (provider && provider->explain)
@@ -168,6 +169,7 @@ static void explain(void *state, struct gad_error *error)
         memcpy(error->argument, argument, sizeof(argument));
     }
     f->has_failed = false; /* the next job's is its own */
+    pthread_mutex_unlock(&f->lock);
 }
 
 static const struct provider function_provider = {

@@ -1,61 +1,19 @@
 /* Different clients in different threads at the same time, with a real daemon: what each does is
- * its own. And one client that goes from thread to thread. The daemon is started here, since the
- * way in which the library starts one is not for ThreadSanitizer. */
-#include "client/gpuarrayd.h"
+ * its own. And one client that goes from thread to thread. */
+#include "spawned_daemon.h"
+
 #include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define N_THREADS 4
 #define N_TURNS   12
 #define N         20000 /* float64 that do not travel in a message */
-
-static char scratch[64], daemon_socket[96];
-static pid_t daemon_id;
-
-static struct gad_client *connect_soon(void)
-{
-    const struct gad_connect_options options = {.socket = daemon_socket, .no_private_daemon = true};
-    struct gad_client *client = NULL;
-    for (int i = 0; i < 1000 && gad_connect(&options, &client, NULL); i++)
-        usleep(10000);
-    return client;
-}
-
-static struct gad_client *set_up(void)
-{
-    snprintf(scratch, sizeof(scratch), "/tmp/gad-client.XXXXXX");
-    cr_assert(ne(ptr, mkdtemp(scratch), NULL));
-    snprintf(daemon_socket, sizeof(daemon_socket), "%s/socket", scratch);
-    char *program = getenv("GPUARRAYD_DAEMON");
-    char *arguments[] = {
-        program,         (char[]){"--socket"}, daemon_socket,   (char[]){"--engine"},
-        (char[]){"cpu"}, (char[]){"--pool"},   (char[]){"16M"}, NULL};
-    int r = posix_spawn(&daemon_id, program, NULL, NULL, arguments, environ);
-    cr_assert(eq(int, r, 0));
-    struct gad_client *client = connect_soon();
-    cr_assert(ne(ptr, client, NULL));
-    return client;
-}
-
-static void tear_down(struct gad_client *client)
-{
-    char command[128];
-    gad_close(client);
-    kill(daemon_id, SIGTERM);
-    cr_assert(eq(int, waitpid(daemon_id, NULL, 0), daemon_id));
-    snprintf(command, sizeof(command), "rm -r %s", scratch);
-    cr_assert(eq(int, system(command), 0));
-}
 
 struct part {
     pthread_t thread;
@@ -146,7 +104,7 @@ static void *take_turns(void *argument)
 Test(threads, have_clients_of_their_own, .timeout = 120)
 {
     static struct part parts[N_THREADS];
-    struct gad_client *first = set_up();
+    struct gad_client *first = spawn_daemon();
     for (int i = 0; i < N_THREADS; i++) {
         parts[i].number = i + 1;
         cr_assert(eq(int, pthread_create(&parts[i].thread, NULL, take_turns, &parts[i]), 0));
@@ -156,7 +114,7 @@ Test(threads, have_clients_of_their_own, .timeout = 120)
         bool is_well = parts[i].what == NULL;
         cr_assert(is_well, "%s: %s", parts[i].what, parts[i].error.message);
     }
-    tear_down(first);
+    end_daemon(first);
 }
 
 static void *use_it(void *argument)
@@ -171,7 +129,7 @@ static void *use_it(void *argument)
 Test(threads, may_have_a_client_one_after_the_other, .timeout = 60)
 {
     static struct part part;
-    part.client = set_up();
+    part.client = spawn_daemon();
     for (int i = 0; i < N_THREADS; i++) {
         part.number = i;
         cr_assert(eq(int, pthread_create(&part.thread, NULL, use_it, &part), 0));
@@ -179,7 +137,7 @@ Test(threads, may_have_a_client_one_after_the_other, .timeout = 60)
         bool is_well = part.what == NULL;
         cr_assert(is_well, "%s: %s", part.what, part.error.message);
     }
-    tear_down(part.client);
+    end_daemon(part.client);
 }
 
 /* Streams: the client's thread waits for the job, others push and take. */
@@ -257,14 +215,14 @@ static void stream_through(struct gad_client *client, const double *elements, bo
 
 Test(threads, push_and_take_streams_while_another_waits, .timeout = 120)
 {
-    struct gad_client *client = set_up();
+    struct gad_client *client = spawn_daemon();
     double *elements = malloc(N_STREAMED * sizeof(*elements));
     for (int i = 0; i < N_STREAMED; i++)
         elements[i] = i;
     for (int i = 0; i < N_TURNS; i++)
         stream_through(client, elements, i % 2 == 1);
     free(elements);
-    tear_down(client);
+    end_daemon(client);
 }
 
 struct pipe_end {
@@ -309,7 +267,7 @@ static void *read_npy(void *argument)
 
 Test(threads, carry_streams_from_pipe_to_pipe, .timeout = 60)
 {
-    struct gad_client *client = set_up();
+    struct gad_client *client = spawn_daemon();
     const int64_t shape[] = {N_STREAMED};
     for (int i = 0; i < N_TURNS / 4; i++) {
         int in[2], out[2];
@@ -339,5 +297,5 @@ Test(threads, carry_streams_from_pipe_to_pipe, .timeout = 60)
         close(in[0]);
         close(out[0]);
     }
-    tear_down(client);
+    end_daemon(client);
 }
