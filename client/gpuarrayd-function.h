@@ -65,8 +65,9 @@ struct gad_function_input {
 struct gad_function {
     gad_function_fn *call;    /**< not NULL */
     void (*free)(void *data); /**< called once, when no thread calls any more, in the thread that
-                                   releases the array, uses its client next, or closes it (never,
-                                   where a call has not returned by then); may be NULL */
+                                   releases the array, next begins a job whose data this process
+                                   gives or takes, or closes the client (never, where a call has
+                                   not returned by then); may be NULL */
     void *data;
     unsigned n_inputs; /**< may be 0: of nothing but the place */
     const struct gad_function_input *inputs;

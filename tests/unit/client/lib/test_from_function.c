@@ -212,7 +212,7 @@ Test(from_function, that_fails_ends_its_job_in_its_own_words)
 
 Test(from_function, that_does_not_return_holds_its_own_job_alone)
 {
-    static struct state state; /* a thread may outlive a test that fails */
+    static struct state state, others; /* a thread may outlive a test that fails */
     struct gad_array *a = make_well(&state, GAD_PAD_WRAP);
     const struct gad_argument args[] = {{.name = "a", .array = a}};
     const struct gad_output outputs[] = {{.expr = "sum(a)"}};
@@ -223,7 +223,7 @@ Test(from_function, that_does_not_return_holds_its_own_job_alone)
     cr_assert(zero(int, (int)gad_submit(client, &options, &job, NULL)));
     for (int i = 0; i < 1000 && state.n_calls == 0; i++)
         (void)gad_job_wait(job, 0.01, NULL);
-    struct gad_array *other = wrap(cells, ROWS, COLUMNS);
+    struct gad_array *other = make_well(&others, GAD_PAD_EDGE);
     cr_assert(zero(int, (int)run("a + 1", other, NULL)), "another job goes on");
     cr_assert(zero(int, (int)gad_job_cancel(job, NULL)));
     cr_assert(eq(int, (int)gad_job_wait(job, -1, NULL), GAD_CANCELLED));
@@ -234,7 +234,7 @@ Test(from_function, that_does_not_return_holds_its_own_job_alone)
         cr_assert(zero(int, (int)run("a + 1", other, NULL)));
         usleep(1000);
     }
-    gad_array_release(other);
+    finish(&others, other);
     cr_assert(eq(int, state.n_freed, 1), "when the call has returned");
 }
 
