@@ -1,5 +1,5 @@
-"""The Mandelbrot set of SIDE x SIDE points in float64, 256 steps at most, by iterate(); NumPy with masks and,
-where another Python has it, Numba on two threads, in one run.
+"""The Mandelbrot set of SIDE x SIDE points in float64, 256 steps at most, by iterate() and by
+gd.vectorize; NumPy with masks and, where another Python has it, Numba on two threads, in one run.
 
 mandelbrot.py SIDE [ROUNDS [PYTHON]], with a daemon. PYTHON has numpy and numba. The least of the rounds
 counts; NumPy, which takes minutes, has one, of at most 2048 points. All have the coordinates of a row
@@ -17,6 +17,16 @@ N_STEPS = 256
 TEXT = (f"z = 0*(cr + ci); zr = z; zi = z; k = int32(z); "
         f"int32(iterate({N_STEPS}, k = k + 1, zr = zr*zr - zi*zi + cr, zi = 2*zr*zi + ci, "
         f"until = zr*zr + zi*zi > 4))")
+
+
+def escaped(cr, ci):
+    """For gd.vectorize: of one point."""
+    zr = zi = 0.0
+    for k in range(N_STEPS):
+        if zr*zr + zi*zi > 4:
+            return k
+        zr, zi = zr*zr - zi*zi + cr, 2*zr*zi + ci
+    return N_STEPS
 
 
 def axes(side):
@@ -87,14 +97,16 @@ def main():
         gd.evaluate(TEXT, cr=cr, ci=ci, out=out)
         return out
 
+    vectorized = gd.vectorize(escaped, otypes="i4")
     other = None
     if len(sys.argv) > 3:
         other = subprocess.Popen([sys.argv[3], __file__, "peer", str(side)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)
         other.stdout.readline()
-    times = {"iterate": [], "numba": []}
+    times = {"iterate": [], "vectorize": [], "numba": []}
     for _ in range(n_rounds):
         times["iterate"].append(seconds(ours))
+        times["vectorize"].append(seconds(lambda: vectorized(cr, ci, out=out)))
         if other:
             print("go", file=other.stdin, flush=True)
             times["numba"].append(json.loads(other.stdout.readline()))
@@ -105,7 +117,7 @@ def main():
     for name, found in times.items():
         if found:
             best, total = min(found)
-            print(f"{name:8} {best:8.3f} s  {best / own:6.2f} times ours   steps {total}")
+            print(f"{name:9} {best:8.3f} s  {best / own:6.2f} times ours   steps {total}")
 
 
 if __name__ == "__main__":
