@@ -186,3 +186,6 @@ def test_many_steps_from_file_to_file(gd, folder):
                              ({"u": "near(u, 1)"}, "x.npy", gd.errors.BadArity)):
         with pytest.raises(error):
             gd.repeat(3, steps, u=u, to=to)
+    for n, at_once in ((0, None), (-1, None), (1.5, None), ("a", 1), (2**64, 1), (3, -1), (3, 2**32)):
+        with pytest.raises(gd.errors.BadArgument, match="an integer of 1 or more"):
+            gd.repeat(n, "u + 1", u=u, to="x.npy", steps_at_once=at_once)

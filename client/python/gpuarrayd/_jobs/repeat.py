@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Mapping
@@ -55,6 +56,8 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
     KeyboardInterrupt
         Ctrl-C ends the job; the steps that are done stay for the next call.
     """
+    count = _count("n", n, 2**63)
+    at_once = 0 if steps_at_once is None else _count("steps_at_once", steps_at_once, 2**32)
     if isinstance(steps, str):
         names = [name for name, value in arrays.items() if getattr(value, "ndim", 0) > 0]
         if len(names) != 1:
@@ -73,7 +76,18 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
                       priority, label)._sources(current())
     wanted = [(text, name, os.fspath(paths[name]) if name in paths else None)
               for name, text in steps.items()]
-    current().repeat(wanted, sources, engine, priority, label, (n, steps_at_once or 0))
+    current().repeat(wanted, sources, engine, priority, label, (count, at_once))
     from .._lazy import array as _lazy
     made = {name: _lazy.open(path) for name, path in paths.items()}
     return made if isinstance(to, Mapping) else made[next(iter(steps))]
+
+
+def _count(name: str, value: Any, limit: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if not 0 < number < limit:
+        raise BadArgument(f"repeat: {name} is {value!r}", argument=name, found=repr(value),
+                          expected=f"an integer of 1 or more, below {limit}")
+    return number
