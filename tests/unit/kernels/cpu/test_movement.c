@@ -29,13 +29,13 @@ static int64_t below(uint64_t n)
     return (int64_t)((state >> 33) % n);
 }
 
-struct moved {
+struct move_case {
     int ndim;
     int64_t count[MAX_NDIM];
     struct engine_view in, out;
 };
 
-static void draw_shape(struct moved *m)
+static void draw_shape(struct move_case *m)
 {
     static const int64_t lengths[] = {2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 67};
     m->ndim = 2 + (int)below(MAX_NDIM - 1);
@@ -44,7 +44,7 @@ static void draw_shape(struct moved *m)
 }
 
 /* `fastest` is dense; the others lie in any order, with gaps, backwards. */
-static void draw_view(const struct moved *m, int fastest, int64_t item_bytes, char *arena,
+static void draw_view(const struct move_case *m, int fastest, int64_t item_bytes, char *arena,
                       struct engine_view *ret_view)
 {
     int64_t step = item_bytes, offset = MARGIN + below(9);
@@ -66,7 +66,7 @@ static void draw_view(const struct moved *m, int fastest, int64_t item_bytes, ch
 }
 
 /* Element by element: `before` with what `to` must have. */
-static void move_plainly(const struct moved *m, int64_t item_bytes)
+static void move_plainly(const struct move_case *m, int64_t item_bytes)
 {
     int64_t n = 1;
     for (int i = 0; i < m->ndim; i++)
@@ -86,7 +86,7 @@ static void move_plainly(const struct moved *m, int64_t item_bytes)
 
 static void try_one(int level, enum dtype dtype)
 {
-    struct moved m = {0};
+    struct move_case m = {0};
     struct engine_warnings warnings;
     const int order[MAX_NDIM] = {0, 1, 2, 3};
     int64_t item_bytes = (int64_t)dtype_size(dtype);
