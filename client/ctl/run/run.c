@@ -127,10 +127,9 @@ static const struct argp run_argp = {
     "  gpuarrayctl run 'hypot(u, v)' u=winds.h5:/UWND v=winds.h5:/VWND -o w.npy\n"
     "  gpuarrayctl run 'm = mean(a); r = a / 2' a=a.npy -o r=out.npy\n"
     "  gpuarrayctl run 'a * k' a=scan.raw:u2:4096x4096 k=0.5 --explain\n"
-    "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]'\n"
-    "  gpuarrayctl run 'max(a)' a=a.npy --json\n"
+    "  gpuarrayctl run 'mean(a)' 'a=winds.h5:/UWND[-1, ::2]' --json\n"
     "  gpuarrayctl run 'mean(a, axis=0)' a=a.npy --csv > means.csv\n"
-    "  gpuarrayctl run --repeat 1000 'u + 0.1*(near(u, 1) + near(u, -1) - 2*u)' u=u.npy -o v.npy\n"
+    "  gpuarrayctl run --repeat 90 'u + (near(u, 0, 1) - u)/9' u=heat.npy -o v.npy\n"
     "  produce | gpuarrayctl run 'sqrt(a)' a=- -o - | consume" CTL_EXIT_CODES,
     NULL,
     NULL,
