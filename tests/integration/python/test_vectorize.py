@@ -237,6 +237,10 @@ def test_what_the_subset_lacks_is_refused_at_decoration(gd):
         assert "; write " in str(caught.value)
         assert (caught.value.lineno, caught.value.offset) == (int(line), int(column))
         assert caught.value.text == source.splitlines()[int(line) - 1]
+    itself = compiled(REFUSED["2:12: f() calls itself"])
+    del itself.__globals__["f"]  # as where the decorator stands above it
+    with pytest.raises(gd.Unsupported, match=r":2:12: in f: f\(\) calls itself; write a for loop"):
+        gd.vectorize(itself)
     steps = compiled("def f(x, n):\n    for i in range(n // 2):\n        x += i\n    return x\n")
     assert gd.vectorize(steps)(X, 6).tolist() == (X + 3).tolist()
     with pytest.raises(gd.Unsupported, match=r":2:20: in f: range\(\) of what is not known here"):

@@ -89,6 +89,8 @@ class Code:
             return self._names[node.id]
         if hasattr(builtins, node.id):
             return getattr(builtins, node.id)
+        if node.id == self.tree.name:
+            raise self.refusal(node, f"{node.id}() calls itself", "a for loop")
         raise self.refusal(node, f"nothing is called {node.id} where {self.name} is decorated",
                            "a parameter, a local name that has a value, or a global above it")
 
