@@ -50,9 +50,9 @@ ssize_t packet_receive(int fd, void *ret_bytes, size_t n_bytes, int *ret_fds, un
     do
         n = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return n < 0 ? -errno : 0;
-    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (n < 0)
+        return -errno;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message); /* an empty packet may have some, too */
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
         size_t fd_bytes = header->cmsg_len - CMSG_LEN(0);
         memcpy(ret_fds, CMSG_DATA(header), fd_bytes);
