@@ -91,11 +91,14 @@ struct gad_repeat_outcome {
 
 /** Takes many steps of time, job by job. Each job makes hidden files beside the first destination,
  * of which each appears whole or not at all; a call with the same steps, arguments and destination
- * goes on from the last ones that are there, whatever ended the one before. They are gone when the
- * destinations are there; those of another call that is never made again stay.
+ * goes on from the last ones that are there, whatever ended the one before. The same are files that
+ * were not written since, and memory of the same elements; what a function of the program's own
+ * makes is only told by dtype and shape. They are gone when the destinations are there; those of
+ * another call that is never made again stay.
  * client, options: not NULL.
  * ret_outcome: may be NULL; valid whatever is returned.
- * GAD_BAD_ARGUMENT: no steps, no destination, an expression without a name. GAD_LIMIT_EXCEEDED: too
+ * GAD_BAD_ARGUMENT: no steps, no destination, an expression without a name. What is wrong with a
+ * destination is found before the first job, as by gad_array_create(). GAD_LIMIT_EXCEEDED: too
  * many arrays; steps_at_once do not fit a tile. GAD_CANCELLED. Those of gad_run(). */
 enum gad_status gad_repeat(struct gad_client *client, const struct gad_repeat *options,
                            struct gad_repeat_outcome *ret_outcome, struct gad_error *error);

@@ -4,6 +4,7 @@
  * one before as a whole.
  */
 #include "client/linalg/checkpoint.h"
+#include "client/lib/arguments/identity.h"
 #include "client/linalg/dense_files.h"
 #include "proto/util.h"
 
@@ -14,65 +15,26 @@
 
 #define MAX_ARRAYS 16
 #define OF_DIGEST  4 /* numbers of 32 bits: of all, and of the data alone */
-#define FNV_BASIS  UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME  UINT64_C(0x100000001b3)
-
-/* FNV-1a. */
-static void digest(struct checkpoint *c, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        c->digest = (c->digest ^ ((const uint8_t *)bytes)[i]) * FNV_PRIME;
-}
-
-static void digest_text(struct checkpoint *c, const char *text)
-{
-    digest(c, text ? text : "", text ? strlen(text) + 1 : 1);
-}
-
-static void digest_array(struct checkpoint *c, const struct gad_array *array)
-{
-    const struct gad_array_info *info = &array->info;
-    struct stat st;
-    digest_text(c, info->format);
-    digest(c, &info->dtype, sizeof(info->dtype));
-    digest(c, info->shape, sizeof(*info->shape) * (size_t)info->ndim);
-    if (!info->path)
-        return;
-    _cleanup_free_ char *path = realpath(info->path, NULL);
-    digest_text(c, path ? path : info->path);
-    if (stat(info->path, &st) == 0) {
-        digest(c, &st.st_size, sizeof(st.st_size));
-        digest(c, &st.st_mtim.tv_sec, sizeof(st.st_mtim.tv_sec));
-        digest(c, &st.st_mtim.tv_nsec, sizeof(st.st_mtim.tv_nsec));
-    }
-}
 
 void checkpoint_init(struct checkpoint *c, const char *path, const struct gad_operand *operand,
                      enum gad_dtype dtype, int ndim, const int64_t *shape)
 {
     *c = (struct checkpoint){
-        .path = path, .dtype = dtype, .ndim = ndim, .digest = FNV_BASIS, .n_state = 1};
+        .path = path, .dtype = dtype, .ndim = ndim, .digest = IDENTITY_BASIS, .n_state = 1};
     memcpy(c->shape, shape, sizeof(*shape) * (size_t)ndim);
-    digest_text(c, operand->expr);
+    if (!path)
+        return;
+    c->digest = identity_text(c->digest, operand->expr);
     if (!operand->expr)
-        digest_array(c, operand->array);
-    for (unsigned i = 0; operand->expr && i < operand->n_args; i++) {
-        const struct gad_argument *arg = &operand->args[i];
-        digest_text(c, arg->name);
-        digest(c, &arg->scalar, sizeof(arg->scalar));
-        if (arg->array)
-            digest_array(c, arg->array);
-        else if (arg->scalar == GAD_SCALAR_FLOAT)
-            digest(c, &arg->float_value, sizeof(arg->float_value));
-        else
-            digest(c, &arg->int_value, sizeof(arg->int_value));
-    }
+        c->digest = identity_array(c->digest, operand->array);
+    for (unsigned i = 0; operand->expr && i < operand->n_args; i++)
+        c->digest = identity_argument(c->digest, &operand->args[i]);
     c->data_digest = c->digest;
 }
 
 void checkpoint_mark(struct checkpoint *c, double setting)
 {
-    digest(c, &setting, sizeof(setting));
+    c->digest = identity_bytes(c->digest, &setting, sizeof(setting));
 }
 
 /* dtype, digests, shape. */

@@ -23,7 +23,7 @@ struct checkpoint {
     double state[CHECKPOINT_STATE];
 };
 
-/* Of the data: what it is, its expression, and of files where they are, how long and how old. */
+/* Of the data: its expression, and what its arrays are (client/lib/arguments/identity.h). */
 void checkpoint_init(struct checkpoint *c, const char *path, const struct gad_operand *operand,
                      enum gad_dtype dtype, int ndim, const int64_t *shape);
 /* A setting that a continued loop must have, too. */

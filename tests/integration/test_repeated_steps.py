@@ -91,6 +91,10 @@ def test_what_repeat_of_many_steps_refuses(daemon, folder):
         failed = daemon.ctl("run", "--repeat", 3, *words, f"u={folder}/u.npy", check=False)
         assert (failed.returncode == 0) == (code is None), (words, failed.stderr)
         assert code is None or code in failed.stderr, (words, failed.stderr)
+    failed = daemon.ctl("run", "--repeat", 30, "u + 1", f"u={folder}/u.npy", "-o",
+                        f"{folder}/o.what", check=False)  # before the first of four jobs
+    assert failed.returncode == 1 and "o.what" in failed.stderr, failed.stderr
+    assert not [name for name in os.listdir(folder) if ".repeat-" in name]
     for wrong in ("0", "-3", "many"):
         assert daemon.ctl("run", "--repeat", wrong, "u + 1", f"u={folder}/u.npy",
                           check=False).returncode == 2

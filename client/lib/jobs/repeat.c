@@ -11,6 +11,7 @@
  */
 #include "client/array.h"
 #include "client/gpuarrayd-plan.h"
+#include "client/lib/arguments/identity.h"
 #include "client/lib/views/move.h"
 #include "proto/error.h"
 #include "proto/util.h"
@@ -27,7 +28,6 @@
 #define STEPS_AT_ONCE 8
 #define MAX_ARRAYS    16
 #define MAX_ARGUMENTS 64 /* of a job */
-#define FNV_BASIS     UINT64_C(14695981039346656037)
 
 struct repeating {
     struct gad_client *client;
@@ -114,33 +114,6 @@ static int make_texts(struct repeating *r, struct gad_error *error)
 
 /* ---- files ---- */
 
-static void digest(uint64_t *h, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        *h = (*h ^ ((const unsigned char *)bytes)[i]) * UINT64_C(1099511628211);
-}
-
-static void digest_argument(uint64_t *h, const struct gad_argument *arg)
-{
-    const struct gad_array_info *info = arg->array ? gad_array_info(arg->array) : NULL;
-    struct stat st;
-    digest(h, arg->name, strlen(arg->name) + 1);
-    digest(h, &arg->scalar, sizeof(arg->scalar));
-    if (!info && arg->scalar == GAD_SCALAR_FLOAT)
-        digest(h, &arg->float_value, sizeof(arg->float_value));
-    else if (!info)
-        digest(h, &arg->int_value, sizeof(arg->int_value));
-    if (!info)
-        return;
-    digest(h, &info->dtype, sizeof(info->dtype));
-    digest(h, info->shape, sizeof(*info->shape) * (size_t)info->ndim);
-    if (!info->path || stat(info->path, &st) != 0)
-        return;
-    digest(h, info->path, strlen(info->path));
-    digest(h, &st.st_size, sizeof(st.st_size));
-    digest(h, &st.st_mtim, sizeof(st.st_mtim));
-}
-
 /* Beside the first destination. */
 static int name_files(struct repeating *r, struct gad_error *error)
 {
@@ -151,13 +124,12 @@ static int name_files(struct repeating *r, struct gad_error *error)
         return error_set(error, GAD_BAD_ARGUMENT, "outputs", "repeat: no array goes to a file");
     const char *colon = strstr(to, ":/");
     _cleanup_free_ char *path = strndup(to, colon ? (size_t)(colon - to) : strlen(to));
-    uint64_t h = FNV_BASIS;
+    uint64_t h = IDENTITY_BASIS;
     if (!path)
         return no_memory(error);
-    digest(&h, r->definitions, strlen(r->definitions) + 1);
-    digest(&h, r->steps, strlen(r->steps) + 1);
+    h = identity_text(identity_text(h, r->definitions), r->steps);
     for (unsigned i = 0; i < r->options->n_args; i++)
-        digest_argument(&h, &r->options->args[i]);
+        h = identity_argument(h, &r->options->args[i]);
     char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
     r->folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
@@ -299,16 +271,38 @@ static uint64_t next_steps(const struct repeating *r)
     return min_u64(r->at_once, r->options->n_steps - r->n_done);
 }
 
+/* Made and given up: whether the last job could write them is known before the first one runs. */
+static int try_destinations(struct repeating *r, const struct gad_plan *plan,
+                            struct gad_error *error)
+{
+    const struct gad_repeat *o = r->options;
+    int status = 0;
+    for (unsigned i = 0; i < o->n_outputs && status == 0; i++) {
+        const struct gad_output *output = &o->outputs[i];
+        const struct gad_plan_output *planned = plan->outputs[i];
+        struct gad_array *made = NULL;
+        if (output->to_path)
+            status = (int)gad_array_create(r->client, output->to_path, true, planned->dtype,
+                                           planned->ndim, planned->shape, planned->fortran_order,
+                                           output->storage, &made, error);
+        gad_array_release(made);
+    }
+    return status;
+}
+
 /* As many at once as a tile has room for. */
 static int choose_steps(struct repeating *r, struct gad_error *error)
 {
-    uint32_t wanted = r->options->steps_at_once;
+    const struct gad_repeat *o = r->options;
+    uint32_t wanted = o->steps_at_once;
     for (r->at_once = wanted > 0 ? wanted : STEPS_AT_ONCE;; r->at_once /= 2) {
         struct step_job job = {.n = 0};
         struct gad_plan *plan = NULL;
         int status = make_job(r, next_steps(r), &job, error);
         if (status == 0)
             status = (int)gad_plan(r->client, &job.options, &plan, error);
+        if (status == 0 && !o->only_plans && r->n_done + next_steps(r) < o->n_steps)
+            status = try_destinations(r, plan, error);
         gad_plan_free(plan);
         step_job_deinit(&job);
         if (status != GAD_LIMIT_EXCEEDED || wanted > 0 || r->at_once == 1)

@@ -159,6 +159,11 @@ static void free_view(struct gad_array *view)
     free(blocks);
 }
 
+const struct view_blocks *view_blocks_of(const struct gad_array *array)
+{
+    return array->maker_free == free_view ? array->format_state : NULL;
+}
+
 static int add_state(struct gad_array *view, struct gad_array *array, const int64_t *start,
                      int ndim, const struct gad_view_axis *axes)
 {

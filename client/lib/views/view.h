@@ -18,6 +18,8 @@ struct view_blocks {
     char *buffer;
     size_t buffer_bytes;
 };
+/* Of a view; NULL: the array is none. */
+const struct view_blocks *view_blocks_of(const struct gad_array *array);
 /* For views of an array. The state of what is returned is a struct view_blocks. */
 const struct provider *view_provider_of(const struct gad_array *array);
 
