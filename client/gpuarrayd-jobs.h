@@ -57,7 +57,10 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
 /* ---- Many steps of time -------------------------------------------------------------------- */
 
 /** Told after each job how many of the steps are done. Anything but 0 ends it there: what is done
- * stays for the next call. */
+ * stays for the next call.
+ * data: of struct gad_repeat.
+ * n_done: steps, of all calls.
+ * n_steps: how many there are to be. */
 typedef int gad_step_fn(void *data, uint64_t n_done, uint64_t n_steps);
 
 /** Steps of time, more than one job can take. Zeroed but for what is said: auto, nobody is told. */

@@ -10,7 +10,7 @@
  *
  * Each set holds N_WAYS programs, the one that was used longest ago makes room. Large requests and
  * large programs are compiled each time, so the table is bounded: N_SETS x N_WAYS x (KEY_MAX_BYTES
- * + PROGRAM_MAX_BYTES), 1.4 MiB.
+ * + PROGRAM_MAX_BYTES), 2.1 MiB.
  *
  * Called by the broker's loop and the worker's main thread, each with a table of its own.
  */
@@ -23,7 +23,7 @@
 #define N_SETS            16
 #define N_WAYS            4
 #define KEY_MAX_BYTES     2048
-#define PROGRAM_MAX_BYTES (20u * 1024u)
+#define PROGRAM_MAX_BYTES (32u * 1024u)
 
 struct key {
     size_t n_bytes;
@@ -166,7 +166,10 @@ static size_t program_bytes(const struct program *p)
 {
     return sizeof(*p) + p->n_inputs * sizeof(*p->inputs) + p->n_nears * sizeof(*p->nears) +
            p->n_outputs * sizeof(*p->outputs) + p->n_consts * sizeof(*p->consts) +
-           p->n_insns * sizeof(*p->insns) + p->n_slabs * sizeof(*p->slabs);
+           p->n_insns * sizeof(*p->insns) + p->n_slabs * sizeof(*p->slabs) +
+           p->n_loops * sizeof(*p->loops) + p->n_repeats * sizeof(*p->repeats) +
+           p->n_inner * sizeof(*p->inner) + p->n_windows * sizeof(*p->windows) +
+           p->n_weights * sizeof(*p->weights);
 }
 
 /* Without memory it is not kept. */

@@ -222,7 +222,7 @@ Test(from_function, that_does_not_return_holds_its_own_job_alone)
     pthread_mutex_lock(&state.gate);
     cr_assert(zero(int, (int)gad_submit(client, &options, &job, NULL)));
     for (int i = 0; i < 1000 && state.n_calls == 0; i++)
-        (void)gad_job_wait(job, 0.01, NULL);
+        (void)gad_job_wait(job, 10, NULL);
     struct gad_array *other = make_well(&others, GAD_PAD_EDGE);
     cr_assert(zero(int, (int)run("a + 1", other, NULL)), "another job goes on");
     cr_assert(zero(int, (int)gad_job_cancel(job, NULL)));

@@ -113,9 +113,10 @@ Test(expr_products, have_the_common_dtype)
         {"f4 @ i4.T", "float64 (3, 3)"},
         {"f4 @ row", "float64 (3,)"},
         {"f4 @ f4.T + f8[0]", "bad-expression: column 15: unexpected '['; only an "
-                              "argument takes an index, which is an argument too: a[i], a[mask]; "
-                              "make what is computed an argument of its own, and select all else "
-                              "before, as in NAME=FILE[:, 0], or by take and its axis"},
+                              "argument takes an index, which is an argument too: a[i], a[:, i], "
+                              "a[mask]; of what is computed pick before, as in a[i] + 1, or make "
+                              "it an argument of its own, and select all else before, as in "
+                              "NAME=FILE[:, 0]"},
         {"int8(f4 @ f4.T)", "int8 (3, 3)"},
         {"(i1 < 300) @ b.T", "bool (3, 3)"},
         {"i1 @ i1.T > 3", "bool (3, 3)"},
