@@ -51,7 +51,7 @@ void laid_draw(struct laid *l, const struct shape *s, enum dtype dtype, bool is_
     bool is_odd = check_below(3) == 0;
     bool is_any_order = check_below(4) == 0;
     l->misalignment = check_below(4) == 0 ? (int)check_below(8) : 0;
-    l->view.is_swapped = check_below(4) == 0;
+    l->view = (struct engine_view){.is_swapped = check_below(4) == 0};
     int64_t offset = LAID_MARGIN_BYTES + l->misalignment;
     int axes[3];
     for (int i = 0; i < s->ndim; i++)
