@@ -47,11 +47,28 @@ static void arena_deinit(struct arena *arena)
     }
 }
 
+void compiler_place(const struct compiler *c, uint32_t column, char ret_place[COMPILER_PLACE_SIZE])
+{
+    uint32_t line = 1, n_before = 0;
+    for (uint32_t i = 0; i < c->n_chars && i + 1 < column; i++) {
+        if (c->text[i] != '\n')
+            continue;
+        line++;
+        n_before = i + 1;
+    }
+    if (line == 1)
+        snprintf(ret_place, COMPILER_PLACE_SIZE, "column %u: ", column);
+    else
+        snprintf(ret_place, COMPILER_PLACE_SIZE, "line %u, column %u: ", line, column - n_before);
+}
+
 int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,
                   ...)
 {
-    char text[sizeof(c->error->message)];
-    int n = column != 0 ? snprintf(text, sizeof(text), "column %u: ", column) : 0;
+    char text[sizeof(c->error->message)], place[COMPILER_PLACE_SIZE] = "";
+    if (column != 0)
+        compiler_place(c, column, place);
+    int n = snprintf(text, sizeof(text), "%s", place);
     va_list args;
     va_start(args, format);
     vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
@@ -121,7 +138,8 @@ static int compile(struct compiler *c, struct program **ret)
     }
     if (r)
         return r;
-    set_output(c, 0); /* for limits that no single output exceeds */
+    name_output(c, 0); /* for limits that no single output exceeds */
+    c->n_chars = 0;    /* columns may be of any output's text: no lines are counted in one */
     r = passes_assign(c, &schedule);
     return r ? r : assemble_program(c, &schedule, ret);
 }

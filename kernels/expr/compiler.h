@@ -74,6 +74,12 @@ struct compiler {
     uint16_t n_states;            /* of all of them, numbers */
 };
 
+enum { COMPILER_PLACE_SIZE = 48 };
+
+/* "column 7: ", or "line 3, column 7: " behind the first line of the output at hand. column: from
+ * 1, among all characters of its text. */
+void compiler_place(const struct compiler *c, uint32_t column, char ret_place[COMPILER_PLACE_SIZE]);
+
 /* Fills the error; column 0: none is named. Returns status. */
 int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,
                   ...) GAD_PRINTF(4, 5);

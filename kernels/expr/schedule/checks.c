@@ -52,7 +52,9 @@ static void set_texts(struct program_check *check, const struct compiler *c,
                       const struct ast_node *n, const char *message)
 {
     snprintf(check->argument, sizeof(check->argument), "%s", c->argument);
-    snprintf(check->message, sizeof(check->message), "column %u: %s: %s", n->column,
+    char place[COMPILER_PLACE_SIZE];
+    compiler_place(c, n->column, place);
+    snprintf(check->message, sizeof(check->message), "%s%s: %s", place,
              op_info((enum op)n->op)->name, message);
 }
 

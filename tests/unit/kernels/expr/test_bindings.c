@@ -98,6 +98,9 @@ Test(expr_bindings, have_one_meaning_in_a_text)
                         "to another value"},
         {"t = f8; t(3)", "bad-expression: column 9: 't' is a name bound here and cannot be called"},
         {"t = f8; np.t", "unknown-name: column 12: unknown name 't'"},
+        {"t = f8;\nu = 2*t;\r\n t + v", "unknown-name: line 3, column 6: unknown name 'v'"},
+        {"v = f8 +\n;\nv", "bad-expression: line 2, column 1: an operand expected, not ';'"},
+        {"\n f8 + (3", "bad-expression: line 2, column 7: this parenthesis is not closed"},
     };
     EXPECT_RESULTS(cases);
 }
