@@ -166,7 +166,7 @@ def test_it_is_a_part_of_every_expression(gd, wind):
                        np.cumsum(np.nan_to_num(want).astype("f8"), axis=1), rtol=1e-5)
     full = np.nan_to_num(want)
     v = gd.where(gd.isnan(u), 0, u)
-    assert np.allclose(np.asarray(v @ v.T), full @ full.T, rtol=1e-4)
+    assert np.allclose(np.asarray(v @ v.T), full @ full.T, rtol=1e-4, atol=0.02)  # of 12000
     assert np.allclose(gd.evaluate("nanmax(t - t0)", t=u, t0=gd.open(f"{path}:/u",
                                                                      mask_and_scale=False)),
                        np.nanmax(want - np.asarray(gd.open(f"{path}:/u", mask_and_scale=False))))
