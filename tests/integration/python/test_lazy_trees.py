@@ -20,7 +20,9 @@ def scope_of(gd, trees, folder, by_numpy):
     for op in gd.ops():
         for name in filter(None, (op["name"], op["alias"])):
             own = getattr(np, name, None) if by_numpy else None
-            ours = getattr(gd, name, None) or getattr(gd.random, name)
+            ours = getattr(gd, name, None) or getattr(gd.random, name, None)
+            if ours is None:  # iterate(), which is no function of lazies
+                continue
             functions[name] = ours if own is None else of_lazies(gd, own, name)
     arguments = {}
     for i, (name, value) in enumerate(trees.arguments.items()):
