@@ -215,3 +215,10 @@ def test_what_goes_wrong_leaves_nothing(gd, folder):
     with pytest.raises(gd.BadArgument):
         w.write(WHOLE)
     assert not os.listdir(folder)
+
+
+def test_decompositions_need_a_known_length(gd):
+    rows = gd.from_generator(lambda: iter([np.ones((3, 4))]), "f8", (None, 4))
+    for decompose in (gd.linalg.svdvals, gd.linalg.svd, gd.linalg.qr, gd.linalg.pca):
+        with pytest.raises(gd.errors.BadArgument, match="known at its end only"):
+            decompose(rows)

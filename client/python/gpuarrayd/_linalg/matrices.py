@@ -22,6 +22,7 @@ from .._lazy.graph import settled
 from .._lazy.moved import Moved
 from .._lazy.operands import Operand, node_of
 from .._lazy.text import written
+from .._lazy.unbounded import check_lengths
 from .._session import current
 
 if TYPE_CHECKING:
@@ -54,15 +55,22 @@ def is_small(*operands: Operand, is_read: bool = True) -> bool:
     return n_bytes <= (SMALL_BYTES if is_read else MADE_BYTES)
 
 
+def _known(operand: Operand) -> Lazy:
+    """Whose rows are counted: of a generator's that are not, nothing can be decomposed."""
+    one = lazy(operand)
+    check_lengths(one.shape, [one._node])
+    return one
+
+
 def is_tall(operand: Operand) -> bool:
     """Whether one read has the R of it."""
-    shape = lazy(operand).shape
+    shape = _known(operand).shape
     return len(shape) != 2 or shape[0] >= shape[1] <= MOST_COLUMNS
 
 
 def has_few(operand: Operand) -> bool:
     """Whether one read has the R of it, or of it turned."""
-    shape = lazy(operand).shape
+    shape = _known(operand).shape
     return len(shape) != 2 or min(shape) <= MOST_COLUMNS
 
 
@@ -74,7 +82,7 @@ def in_memory(operand: Operand, run: Run = Run()) -> Array:
 
 def matrix_of(name: str, operand: Operand) -> Lazy:
     """A matrix with elements."""
-    one = lazy(operand)
+    one = _known(operand)
     if one.ndim != 2 or 0 in one.shape:
         raise errors.BadShape(f"{name}: {one.ndim}-dimensional array of shape {one.shape}",
                               argument="a", expected="two axes, with elements",
