@@ -61,7 +61,7 @@ Test(packet, says_what_had_no_room_and_gives_what_had)
 
 Test(packet, of_nobody)
 {
-    char bytes[8];
+    char bytes[8] = {0};
     cr_assert(eq(long, packet_send(pair[0], bytes, 0, fds, 1, 0), 0)); /* from who means no good */
     cr_assert(eq(long, packet_receive(pair[1], bytes, 8, got, 1, &n_got, 0), 0));
     cr_assert(eq(uint, n_got, 1));
