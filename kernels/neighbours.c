@@ -101,10 +101,10 @@ static struct span wide_span_of(const struct program *program, const struct pass
     const struct program_input *of = &program->inputs[input];
     struct span s = span_of(program, pass, input, axis);
     int64_t around = pass->windows_used ? of->around[axis] : 0;
+    if (s.low > s.high) /* nothing is near: the elements' own places, that windows are around of */
+        s.low = s.high = 0;
     if (around == 0)
         return s;
-    if (s.low > s.high)
-        s.low = s.high = 0;
     s.modes |= 1u << (of->wraps_axes >> axis & 1 ? NEAR_WRAP : NEAR_EDGE);
     if ((s.modes >> NEAR_WRAP & 1) && s.modes != 1u << NEAR_WRAP)
         around = of->shape[axis];
@@ -267,7 +267,7 @@ static void reach_axis(const struct program *program, const struct pass *pass, u
 {
     int64_t length = program->inputs[input].shape[axis];
     struct span s = wide_span_of(program, pass, input, axis);
-    if (s.low > s.high || (s.low == 0 && s.high == 0))
+    if (s.low == 0 && s.high == 0)
         return;
     if (s.modes >> NEAR_WRAP & 1) {
         wrapped(&s, length, start, count);
