@@ -477,9 +477,9 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list_results(p, of_products, &list);
     list_values(p, index, &list);
     list.n += planner_list_windows(p->program, pass, &list.windows, list.operands + list.n);
-    geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
-    if (pass->windows_used && !planner_windows_fit(&planned->geometry, &list.windows))
+    if (!planner_windows_fit(&list.windows))
         return planner_refuse_windows(p);
+    geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
     planned->needs_slot |= p->limits->engine->fills_slots || pass->repeats != 0;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {

@@ -90,7 +90,8 @@ struct planner_windows {
 /* Those of the pass; returns how many. */
 unsigned planner_list_windows(const struct program *program, const struct pass *pass,
                               struct planner_windows *ret, struct geometry_operand *ret_operands);
-bool planner_windows_fit(const struct geometry *g, const struct planner_windows *windows);
+/* Of one element. */
+bool planner_windows_fit(const struct planner_windows *windows);
 int planner_refuse_windows(const struct planner *p);
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;

@@ -71,18 +71,18 @@ unsigned planner_list_windows(const struct program *program, const struct pass *
     return ret->n;
 }
 
-bool planner_windows_fit(const struct geometry *g, const struct planner_windows *windows)
+bool planner_windows_fit(const struct planner_windows *windows)
 {
-    int64_t n_all = 0;
+    uint64_t n_all = 0;
     for (unsigned i = 0; i < windows->n; i++) {
         const struct geometry_operand *operand = &windows->operands[i];
         int64_t n_bytes = (int64_t)dtype_size(operand->dtype);
         for (int k = 0; k < operand->ndim; k++)
-            n_bytes = mul_saturating_i64(n_bytes, g->grain_shape[g->ndim - operand->ndim + k] +
-                                                      operand->reach[k]);
-        n_all += min_i64(n_bytes, GRAIN_MAX_WINDOW_BYTES + 1);
+            n_bytes = mul_saturating_i64(n_bytes, 1 + operand->reach[k]);
+        n_all += round_up_u64((uint64_t)min_i64(n_bytes, GRAIN_MAX_WINDOW_BYTES + 1),
+                              GRAIN_WINDOW_PAD_BYTES);
     }
-    return n_all <= (int64_t)GRAIN_MAX_WINDOW_BYTES;
+    return n_all <= GRAIN_MAX_WINDOW_BYTES;
 }
 
 int planner_refuse_windows(const struct planner *p)

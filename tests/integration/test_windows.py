@@ -188,3 +188,9 @@ def test_what_windows_refuse(daemon, w, folder):
         with pytest.raises(wire.Error) as caught:
             w.call("job.plan", outputs=[{"expr": expr}], args=arrays, engine=engine)
         assert caught.value.code == code, caught.value
+    # What one element needs is told before anything is cut; an axis without windows has no reach.
+    deep = np.ones((1, 5, 11, 2), "f4")
+    with pytest.raises(wire.Error) as caught:
+        w.compute("window_min(window_min(u, 200, axis=0), 200, axis=2)", u=deep)
+    assert caught.value.code == "limit-exceeded", caught.value
+    assert w.compute("sum(window_sum(u, [5, 1], mode=wrap), axis=0)", u=np.ones((3, 1)))[0] == 15
