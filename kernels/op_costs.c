@@ -66,9 +66,32 @@ static uint64_t own_worst_ns(const struct program *program, const struct pass *p
     return ns;
 }
 
+uint64_t op_window_taps(const struct program_window *window, int ndim)
+{
+    uint64_t n = 1;
+    if (window->n_weights > 0)
+        return window->n_weights;
+    for (int i = 0; i < ndim; i++)
+        n *= (uint64_t)window->size[i];
+    return window->op == OP_WINDOW_RANK ? n : 0;
+}
+
+/* For an element, and what its operand takes; what lies around a grain is not counted. */
+static uint64_t window_worst_ns(const struct program *program, const struct program_window *window)
+{
+    const struct pass *pass = &program->passes[window->pass];
+    uint64_t n_taps = op_window_taps(window, pass->ndim), ns = 0;
+    for (int i = 0; i < pass->ndim && n_taps == 0; i++)
+        ns += window->size[i] > 1 ? OP_WINDOW_STEP_WORST_NS : 0;
+    ns += n_taps * (window->n_weights > 0 ? OP_WINDOW_TAP_WORST_NS : OP_WINDOW_PLACE_WORST_NS);
+    return ns + op_pass_worst_ns(program, pass);
+}
+
 uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass)
 {
     uint64_t ns = own_worst_ns(program, pass);
+    for (uint64_t left = pass->windows_used; left; left &= left - 1)
+        ns += window_worst_ns(program, &program->windows[__builtin_ctzll(left)]);
     for (uint32_t left = pass->repeats; left; left &= left - 1) {
         const struct program_repeat *r = &program->repeats[__builtin_ctz(left)];
         ns += own_worst_ns(program, &program->inner[r->begin]) +

@@ -16,6 +16,14 @@ const struct op_cost *op_cost(enum op op);
 /* Of an instruction that computes in this dtype; 0 as above. */
 unsigned op_worst_ns(enum op op, enum dtype compute);
 
+/* Of a window: of the running kinds for an element and an axis, and for each tap of a kernel and
+ * place of a rank. */
+#define OP_WINDOW_STEP_WORST_NS  16u
+#define OP_WINDOW_TAP_WORST_NS   2u
+#define OP_WINDOW_PLACE_WORST_NS 64u
+/* Taps of a kernel, places of a rank; 0: it is of a running kind. */
+uint64_t op_window_taps(const struct program_window *window, int ndim);
+
 /* Of all that a pass does with an element; and of what is beside the instructions. */
 uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass);
 uint64_t op_pass_other_worst_ns(const struct program *program, const struct pass *pass);

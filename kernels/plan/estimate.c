@@ -34,10 +34,13 @@
 #include "proto/util.h"
 
 /* Where nothing was measured: bytes, and elements x instructions, a second. */
-#define DEFAULT_MEMORY_RATE 4e9
-#define DEFAULT_FILE_RATE   1e9
-#define CACHE_SHARE         2
-#define QR_COLUMNS_PER_WORK 4
+#define DEFAULT_MEMORY_RATE  4e9
+#define DEFAULT_FILE_RATE    1e9
+#define CACHE_SHARE          2
+#define QR_COLUMNS_PER_WORK  4
+#define WORK_PER_WINDOW_STEP 8 /* for an axis */
+#define WORK_PER_TAP         1
+#define WORK_PER_PLACE       30
 
 static double or_default(double measured, double by_default)
 {
@@ -149,13 +152,31 @@ static double repeat_work(const struct plan_estimate *e, unsigned index,
     return work;
 }
 
+/* Of windows and of what they read, for an element; what lies around grains is not counted. */
+static double windows_work(const struct plan_estimate *e, const struct pass *pass)
+{
+    const struct program *program = e->p->program;
+    double work = 0;
+
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const struct program_window *w = &program->windows[__builtin_ctzll(left)];
+        const struct pass *of = &program->passes[w->pass];
+        uint64_t n_taps = op_window_taps(w, of->ndim);
+        work += 1 + insns_work(e, of) + windows_work(e, of);
+        work += (double)n_taps * (w->n_weights > 0 ? WORK_PER_TAP : WORK_PER_PLACE);
+        for (int i = 0; i < of->ndim && n_taps == 0; i++)
+            work += w->size[i] > 1 ? WORK_PER_WINDOW_STEP : 0;
+    }
+    return work;
+}
+
 double estimate_work(const struct plan_estimate *e, unsigned index)
 {
     const struct program *program = e->p->program;
     const struct pass *pass = &program->passes[index];
     double work = 1 + pass->n_reductions + kth_work(e->p, pass), n_elements = 1;
     work += (double)program_qr_columns(program, pass) / QR_COLUMNS_PER_WORK;
-    work += insns_work(e, pass);
+    work += insns_work(e, pass) + windows_work(e, pass);
 
     for (uint32_t left = pass->repeats; left; left &= left - 1)
         work += repeat_work(e, index, &program->repeats[__builtin_ctz(left)]);

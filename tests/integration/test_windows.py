@@ -188,6 +188,11 @@ def test_what_windows_refuse(daemon, w, folder):
         with pytest.raises(wire.Error) as caught:
             w.call("job.plan", outputs=[{"expr": expr}], args=arrays, engine=engine)
         assert caught.value.code == code, caught.value
+    # What windows take is part of the plan: many places of a rank are no small job's.
+    seconds = [w.call("job.plan", outputs=[{"expr": f"window_{text}"}],
+                      args={"u": {"dtype": "<f8", "shape": [1000, 1000]}})["seconds"]
+               for text in ("mean(u, 3)", "median(u, 31)")]
+    assert seconds[1] > 100 * seconds[0], seconds
     # What one element needs is told before anything is cut; an axis without windows has no reach.
     deep = np.ones((1, 5, 11, 2), "f4")
     with pytest.raises(wire.Error) as caught:

@@ -16,17 +16,16 @@
 #include "kernels/cpu/run/run.h"
 #include "kernels/cpu/windows/window_make.h"
 #include "kernels/grains/geometry.h"
+#include "kernels/op_costs.h"
 #include "proto/util.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK_ROWS     512 /* of outputs that are made at a time, or a window's size */
-#define LEAST_LINES    8   /* with fewer, a line is cut into lanes */
-#define STEP_WORST_NS  8u
-#define TAP_WORST_NS   2u
-#define PLACE_WORST_NS 16u
-#define SPREAD_PLANES  2 /* means, and squared deviations */
+#define CHUNK_ROWS    512 /* of outputs that are made at a time, or a window's size */
+#define LEAST_LINES   8   /* with fewer, a line is cut into lanes */
+#define STEP_WORST_NS 8u
+#define SPREAD_PLANES 2 /* means, and squared deviations */
 
 /* In the memory for lines: */
 struct line_memory {
@@ -373,7 +372,8 @@ static int filter_by_taps(const struct axis_walk *a, const struct program *progr
                                .ranks = {w->ranks[0], w->ranks[1]},
                                .n_taps = list_taps(w, from, offsets)};
     taps.room = a->room->lines + round_up_u64(taps.n_taps * sizeof(*offsets), 64);
-    uint64_t worst_ns = taps.n * taps.n_taps * (w->n_weights ? TAP_WORST_NS : PLACE_WORST_NS);
+    uint64_t worst_ns =
+        taps.n * taps.n_taps * (w->n_weights ? OP_WINDOW_TAP_WORST_NS : OP_WINDOW_PLACE_WORST_NS);
     for (int i = 0; i < from->ndim; i++)
         before += (window_around(w, i) - w->before[i]) * from->strides[i];
     do {
