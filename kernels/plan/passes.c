@@ -140,7 +140,7 @@ void planner_collect_operands(struct planner *p, const struct pass *pass)
         if (neighbours_reach(p->program, pass, i, operand->reach))
             operand->shape.reach = operand->reach;
         if (pass->repeats)
-            planner_add_reach(p, pass, UINT32_MAX, operand);
+            planner_add_reach(p, pass, i, operand);
         if (p->program->inputs[i].is_transposed)
             transpose_last(&p->operands[p->n_operands - 1]);
     }

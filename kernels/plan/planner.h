@@ -69,8 +69,8 @@ unsigned planner_list_results(const struct planner *p, uint64_t results,
 unsigned planner_list_states(const struct planner *p, const struct pass *pass,
                              int64_t (*ret_reach)[ARRAY_MAX_NDIM],
                              struct geometry_operand *ret_operands);
-/* reach.c: what repeats, of at most so many steps, read of an operand around a grain. */
-void planner_add_reach(const struct planner *p, const struct pass *pass, uint32_t most_steps,
+/* reach.c: what repeats read of an operand, an input of the program, around a grain. */
+void planner_add_reach(const struct planner *p, const struct pass *pass, unsigned input,
                        struct planned_operand *operand);
 /* reach.c: likewise where what repeats read around a grain is more than long_bytes (as in struct
  * geometry_rules) have room for. */

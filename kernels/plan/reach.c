@@ -164,58 +164,104 @@ unsigned planner_list_states(const struct planner *p, const struct pass *pass,
     return n;
 }
 
-void planner_add_reach(const struct planner *p, const struct pass *pass, uint32_t most_steps,
+/* Where steps go on beyond an end with the other one, and something is near that does not, the box
+ * has the whole axis (kernels/neighbours.c). */
+void planner_add_reach(const struct planner *p, const struct pass *pass, unsigned input,
                        struct planned_operand *operand)
 {
     int64_t before[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM];
     int n_missing = pass->ndim - operand->shape.ndim;
+    uint32_t wrapped_axes =
+        neighbours_repeats_reach(p->program, pass, UINT32_MAX, before, behind) >> n_missing;
 
-    (void)neighbours_repeats_reach(p->program, pass, most_steps, before, behind);
     for (int i = 0; i < operand->shape.ndim; i++) {
         int64_t around = add_saturating_i64(before[n_missing + i], behind[n_missing + i]);
+        unsigned modes = neighbours_modes(p->program, pass, input, i);
+        bool has_whole = (wrapped_axes >> i & 1) && (modes & ~(1u << NEAR_WRAP)) != 0;
         operand->reach[i] =
-            add_saturating_i64(operand->shape.reach ? operand->reach[i] : 0, around);
+            has_whole ? operand->shape.shape[i]
+                      : add_saturating_i64(operand->shape.reach ? operand->reach[i] : 0, around);
     }
     operand->shape.reach = operand->reach;
 }
 
-/* Along each axis of an operand or state as long as `around`, and that much more. */
-static int64_t grain_bytes(const struct pass *pass, const int64_t *around, enum dtype dtype,
-                           int ndim, const int64_t *shape, bool is_output)
+/* Along each axis of an operand or state as long as `around`, and that much more. `more`: along the
+ * operand's axes, what is read of it beside that; NULL: nothing. */
+static int64_t grain_bytes(const struct pass *pass, const int64_t *around,
+                           const struct geometry_operand *operand, const int64_t *more)
 {
-    int64_t n_bytes = (int64_t)dtype_size(dtype);
+    int64_t n_bytes = (int64_t)dtype_size(operand->dtype);
 
-    for (int i = 0; i < ndim; i++) {
-        int64_t of = around[pass->ndim - ndim + i], count = of > 1 ? of : 1;
-        count = is_output ? count : add_saturating_i64(count, of);
-        n_bytes = mul_saturating_i64(n_bytes, shape[i] < count ? shape[i] : count);
+    for (int i = 0; i < operand->ndim; i++) {
+        int64_t of = around[pass->ndim - operand->ndim + i], count = of > 1 ? of : 1;
+        count = operand->is_output ? count : add_saturating_i64(count, of);
+        count = more ? add_saturating_i64(count, more[i]) : count;
+        n_bytes = mul_saturating_i64(n_bytes, min_i64(operand->shape[i], count));
     }
     return n_bytes;
+}
+
+/* Elements around a grain along each of the pass's axes, where repeats take at most so many steps.
+ */
+static void around_grain(const struct planner *p, const struct pass *pass, uint32_t most_steps,
+                         int64_t *ret_around)
+{
+    int64_t behind[ARRAY_MAX_NDIM];
+
+    (void)neighbours_repeats_reach(p->program, pass, most_steps, ret_around, behind);
+    for (int i = 0; i < pass->ndim; i++)
+        ret_around[i] = add_saturating_i64(ret_around[i], behind[i]);
 }
 
 /* What the smallest grain needs that is good for anything, if repeats take at most so many steps.
  */
 static int64_t least_bytes(const struct planner *p, const struct pass *pass, uint32_t most_steps)
 {
-    int64_t around[ARRAY_MAX_NDIM], behind[ARRAY_MAX_NDIM], n_bytes = 0;
+    int64_t around[ARRAY_MAX_NDIM], around_all[ARRAY_MAX_NDIM], n_bytes = 0;
 
-    (void)neighbours_repeats_reach(p->program, pass, most_steps, around, behind);
-    for (int i = 0; i < pass->ndim; i++)
-        around[i] = add_saturating_i64(around[i], behind[i]);
+    around_grain(p, pass, most_steps, around);
+    around_grain(p, pass, UINT32_MAX, around_all);
     for (unsigned i = 0; i < p->n_operands; i++) {
         const struct geometry_operand *o = &p->operands[i].shape;
-        n_bytes = add_saturating_i64(
-            n_bytes, grain_bytes(pass, around, o->dtype, o->ndim, o->shape, o->is_output));
+        int64_t more[ARRAY_MAX_NDIM];
+        for (int k = 0; o->reach && k < o->ndim; k++)
+            more[k] = max_i64(o->reach[k] - around_all[pass->ndim - o->ndim + k], 0);
+        n_bytes = add_saturating_i64(n_bytes, grain_bytes(pass, around, o, o->reach ? more : NULL));
     }
     for (uint32_t left = pass->repeats; left; left &= left - 1) {
         const struct program_repeat *r = &p->program->repeats[__builtin_ctz(left)];
         for (unsigned i = 0; i < r->n_states; i++) {
-            enum dtype dtype = p->program->outputs[r->first_output + i].dtype;
-            int64_t own = grain_bytes(pass, around, dtype, r->ndim, r->shape, false);
-            n_bytes = add_saturating_i64(n_bytes, mul_saturating_i64(2, own));
+            const struct geometry_operand state = {
+                .dtype = p->program->outputs[r->first_output + i].dtype,
+                .ndim = r->ndim,
+                .shape = r->shape};
+            n_bytes = add_saturating_i64(
+                n_bytes, mul_saturating_i64(2, grain_bytes(pass, around, &state, NULL)));
         }
     }
     return n_bytes;
+}
+
+/* Not even one step beside what is near. */
+static int refuse_beside(const struct planner *p, const struct program_repeat *first, int64_t room)
+{
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
+              "column %" PRIu32 ": repeat: what is near beside it is so far away that one element "
+              "does not fit a tile, or an axis goes on with its other end here and otherwise there",
+              first->column);
+    error_expected(p->error,
+                   "one mode along an axis, or nearer elements: at most %" PRId64 " bytes", room);
+    error_found(p->error, "more");
+    return GAD_LIMIT_EXCEEDED;
+}
+
+/* Whether no operand alone needs more for one element than there is where no runs are long. */
+static bool fit_alone(const struct planner *p)
+{
+    for (unsigned i = 0; i < p->n_operands; i++)
+        if (element_bytes(&p->operands[i].shape) > (int64_t)GRAIN_MAX_OPERAND_BYTES)
+            return false;
+    return true;
 }
 
 int planner_check_repeats(const struct planner *p, const struct pass *pass, uint64_t long_bytes)
@@ -233,7 +279,8 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass, uint
         bad = (uint32_t)max_u64(bad, p->program->repeats[__builtin_ctz(left)].n_steps);
     uint32_t n_steps = bad;
     if (least_bytes(p, pass, bad) <= room)
-        return 0;
+        return long_bytes > 0 || fit_alone(p) ? 0
+                                              : refuse_beside(p, first, GRAIN_MAX_OPERAND_BYTES);
     while (bad - good > 1) {
         uint32_t middle = good + (bad - good) / 2;
         if (least_bytes(p, pass, middle) <= room)
@@ -241,6 +288,8 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass, uint
         else
             bad = middle;
     }
+    if (good == 0)
+        return refuse_beside(p, first, room);
     error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
               "column %" PRIu32 ": repeat: what %" PRIu32 " steps read around a part of the arrays "
               "does not fit a tile: take fewer at a time",

@@ -145,6 +145,30 @@ def test_files_in_any_pool(folder):
         daemon.stop()
 
 
+def test_what_is_near_beside_steps_that_wrap(daemon, gd, folder):
+    """An axis that goes on in two ways is read as a whole, or refused; the worker lives on."""
+    rng = np.random.default_rng(8)
+    expr = (f"repeat(2, u = u + {text('u', (-2, 0), 'wrap')}) + {text('w', (-3, 0), 'reflect')}"
+            f" - {text('w', (1, 0), 'edge')}")
+    for shape in ((608, 200), (900000, 1)):
+        u, w = rng.integers(0, 99, (2, *shape)).astype("f8")
+        np.save(f"{folder}/w.npy", w)
+        one = u + padded(u, (-2, 0), "wrap")
+        want = (one + padded(one, (-2, 0), "wrap") + padded(w, (-3, 0), "reflect") -
+                padded(w, (1, 0), "edge"))
+        for given in (w, np.asfortranarray(w), gd.open(f"{folder}/w.npy")):
+            if shape[0] == 608:
+                np.testing.assert_array_equal(gd.evaluate(expr, u=u, w=given), want)
+                continue
+            with pytest.raises(gd.errors.LimitExceeded, match="otherwise there"):
+                gd.evaluate(expr, u=u, w=given)
+    u = np.zeros(87000, "f4")
+    np.save(f"{folder}/w.npy", u)  # fits a slot, but not with what is reduced
+    with pytest.raises(gd.errors.LimitExceeded, match="otherwise there"):
+        gd.evaluate("sum(repeat(3, u = u + near(u, 1, mode=wrap)) + near(w, 1, mode=reflect), "
+                    "axis=0)", u=u, w=gd.open(f"{folder}/w.npy"))
+
+
 def test_what_repeat_refuses(daemon, gd, folder):
     """Too many steps, with how many there may be; in place; streams."""
     u = np.zeros((2000, 2000), "f4")
