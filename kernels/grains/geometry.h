@@ -61,6 +61,7 @@ struct geometry {
     int grid_order[ARRAY_MAX_NDIM];      /* axes in which grains are numbered, slowest first */
     uint64_t n_grains;                   /* 0 for an empty space, 1 for shape () */
     uint32_t reduced_axes;
+    bool is_too_large;     /* not even one element of all operands fits: it cannot be used */
     uint64_t chain_grains; /* neighbours that are a chain; 1 without reduced axes, and of a scan */
     uint64_t n_steps; /* of a scan: grains along its axis, else 0. Each step, which is all grains
                          that are at one place along it, begins when the one before has ended */
@@ -97,8 +98,8 @@ struct geometry_rules {
     int64_t swath_extents[2];
 };
 
-/* The operands together must allow one element in GRAIN_MAX_TOTAL_BYTES (always true within
- * REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS). */
+/* Without reach, one element of all operands always fits (within REQUEST_MAX_ARGS +
+ * REQUEST_MAX_OUTPUTS); else look at is_too_large. */
 void geometry_init(struct geometry *g, int ndim, const int64_t *shape, unsigned n_operands,
                    const struct geometry_operand *operands, const struct geometry_rules *rules);
 

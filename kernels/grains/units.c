@@ -72,7 +72,7 @@ static void divide_chunk(struct cutter *c)
         g->grain_shape[axis] = cutter_near_divisor(chunk, cutter_largest_extent(c, axis, chunk));
         return;
     }
-    assert(!"one element of each operand fits a slot");
+    g->is_too_large = true;
 }
 
 /* Less along the slowest axes that are not kept until `axis` may have this extent; false if it

@@ -79,6 +79,9 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass,
 /* reach.c: no-engine, bad-argument, limit-exceeded where what it reads near each element cannot be;
  * its operands are collected. */
 int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
+/* reach.c: limit-exceeded where not even one element of all that is read and kept together fits a
+ * grain. Those before say more; this is what none of them has foreseen. */
+int planner_refuse_element(const struct planner *p);
 /* window_grids.c: what of a grain the engine keeps for windows, each of these an internal operand.
  */
 #define PLANNER_MAX_WINDOW_GRIDS (4 * PROGRAM_MAX_MADE_WINDOWS)

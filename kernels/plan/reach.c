@@ -136,6 +136,15 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
     return 0;
 }
 
+int planner_refuse_element(const struct planner *p)
+{
+    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
+              "one element needs more than a tile has room for, with all that is near to it");
+    error_expected(p->error, "nearer elements, smaller windows, or fewer of them");
+    error_found(p->error, "more");
+    return GAD_LIMIT_EXCEEDED;
+}
+
 /* ---- repeats ---- */
 
 unsigned planner_list_states(const struct planner *p, const struct pass *pass,

@@ -467,6 +467,20 @@ Test(geometry, the_most_operands_and_axes_fit)
     make(&g, ARRAY_MAX_NDIM, shape, 80, operands);
 }
 
+/* What lies around a single element may be more than there is room for. */
+Test(geometry, what_does_not_fit_says_so)
+{
+    static const int64_t shape[] = {400000}, near[] = {20000}, far[] = {399000};
+    struct geometry_operand operand = c_array(DTYPE_FLOAT64, 1, shape);
+    struct geometry g;
+    operand.reach = near;
+    geometry_init(&g, 1, shape, 1, &operand, &whole);
+    cr_expect(not(g.is_too_large));
+    operand.reach = far;
+    geometry_init(&g, 1, shape, 1, &operand, &whole);
+    cr_expect(g.is_too_large);
+}
+
 Test(geometry, the_largest_space_does_not_overflow)
 {
     const int64_t shape[] = {INT64_C(1) << 31, INT64_C(1) << 31}, one[] = {1, 1};
