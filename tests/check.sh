@@ -38,22 +38,21 @@ attempt() {
 unit() {
     dir=$1
     shift
-    meson test -C "$dir" --no-rebuild --print-errorlogs "$@" >"$dir/test.log" 2>&1 || {
-        tail -n 150 "$dir/test.log"
-    }
+    meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) "$@" \
+        >"$dir/test.log" 2>&1 || tail -n 150 "$dir/test.log"
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
 }
 
 # integration BUILD REPORT [PYTEST OPTION OR PATH...]: files side by side, the tests of a file one
-# after the other. One file more than there are processors keeps them busy while others wait.
+# after the other. Two files more than there are processors keep them busy while others wait.
 integration() {
     dir=$1
     report=$dir/$2.xml # says where the time went
     shift 2
     rm -f "$report"
     GPUARRAYD_BUILD=$dir PYTHONPATH=$dir/python "$python" -m pytest -q -p no:cacheprovider \
-        -n $(($(nproc) + 1)) --dist loadfile --junitxml="$report" "$@" || true
+        -n $(($(nproc) + 2)) --dist loadfile --junitxml="$report" "$@" || true
     # shellcheck disable=SC2046
     count $("$python" "$top/tests/tally.py" "$report")
 }
