@@ -351,8 +351,10 @@ static uint64_t long_bytes_of(const struct planner *p)
 /* Whether what lies around a grain is read with it, and not where it lies. */
 static bool copies_boxes(const struct planner *p)
 {
+    bool has_slots = p->limits->engine->fills_slots;
+
     for (unsigned i = 0; i < p->n_operands; i++)
-        if (p->operands[i].shape.reach && !planner_is_in_memory(p->operands[i].kind))
+        if (p->operands[i].shape.reach && (has_slots || !planner_is_in_memory(p->operands[i].kind)))
             return true;
     return false;
 }

@@ -6,8 +6,10 @@
  * of the file. A grain that needs the same part of an input as the one before shares its copy. A
  * read that would wait for a disk puts the tile aside until an I/O thread has read the inputs of
  * that grain; its places are kept with the slot. What lies in registered memory as it would in the
- * slot is not copied at all: the device does that itself (direct.h). Results of earlier passes'
- * reductions lie in the carry; those with more than one element are copied as inputs are.
+ * slot is not copied at all: the device does that itself (direct.h). Of an input that is read near
+ * the slot has what lies around the grain, too (reads.h), wherever that comes from. Results of
+ * earlier passes' reductions lie in the carry; those with more than one element are copied as
+ * inputs are.
  *
  * Finishing: outputs go from the slot to where they belong, nodes of reductions, states of scans
  * and warnings are added grain by grain, in order. Outputs of a tile are written after all of its
@@ -26,6 +28,7 @@
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/io/ring.h"
+#include "daemon/worker/jobs/reads.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -160,11 +163,12 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
 
 /* Registered memory that lies as it would in the slot need not be copied there. */
 static bool is_direct(const struct cuda_work *work, struct direct *d, const struct tile *t,
-                      const struct port *port, const struct port_box *box,
+                      const struct pass_port *of, const struct port_box *box,
                       const struct engine_view *in_slot)
 {
+    const struct port *port = of->port;
     struct engine_view home;
-    if (!work->registered || !port->region)
+    if (!work->registered || !port->region || reads_goes_on(of, box))
         return false;
     place_at_home(t, port, box, 0, &home);
     for (int i = 0; i < port->array.ndim; i++)
@@ -179,10 +183,10 @@ static void take_direct(struct cuda_work *work, const struct tile *t, struct thr
     const struct pass_ports *ports = t->ports;
     for (unsigned i = 0; i < ports->n_inputs; i++)
         work->is_direct[i] = !work->is_shared[i] &&
-                             is_direct(work, &work->in, t, ports->inputs[i].port,
-                                       &th->input_boxes[i], &th->inputs[ports->inputs[i].index]);
+                             is_direct(work, &work->in, t, &ports->inputs[i], &th->input_boxes[i],
+                                       &th->inputs[ports->inputs[i].index]);
     for (unsigned i = 0; i < ports->n_outputs && t->step != WALK_LOG; i++)
-        (void)is_direct(work, &work->out, t, ports->outputs[i].port, &th->output_boxes[i],
+        (void)is_direct(work, &work->out, t, &ports->outputs[i], &th->output_boxes[i],
                         &th->outputs[ports->outputs[i].index]);
 }
 
@@ -193,7 +197,8 @@ static int fill_from_files(struct cuda_work *work, const struct tile *t, struct 
         const struct port *port = ports->inputs[i].port;
         if (!port->ops->fill || work->is_shared[i])
             continue;
-        int r = port->ops->fill(port, &th->input_boxes[i], work->memory[i], &th->io, &th->error);
+        int r = reads_fill(&ports->inputs[i], &th->input_boxes[i], work->memory[i], &th->io,
+                           &th->error);
         if (r)
             return r;
     }
@@ -206,6 +211,20 @@ struct copy_call {
     struct thread_context *th;
 };
 
+/* From memory, of which a box that goes on beyond an end is several. */
+static void copy_parts(const struct copy_call *call, unsigned input, const struct engine_view *to)
+{
+    const struct pass_port *of = &call->t->ports->inputs[input];
+    struct engine_view home, part_to;
+    struct port_box box;
+    uint32_t part = 0;
+    for (bool has_more = true; has_more;) {
+        has_more = reads_next_part(of, &call->th->input_boxes[input], to, &part, &box, &part_to);
+        place_at_home(call->t, of->port, &box, input, &home);
+        copy_box(call->t, of->port, &box, &home, &part_to, !call->t->job->plan.is_small);
+    }
+}
+
 /* Inside guard_call(). */
 static int copy_inputs(void *argument)
 {
@@ -215,12 +234,17 @@ static int copy_inputs(void *argument)
     struct thread_context *th = call->th;
     for (unsigned i = 0; i < ports->n_inputs; i++) {
         const struct port *port = ports->inputs[i].port;
+        const struct port_box *box = &th->input_boxes[i];
+        const struct engine_view *to = &th->inputs[ports->inputs[i].index];
         struct engine_view home;
         if (port_can(port, PORT_STAGED) || call->work->is_shared[i] || call->work->is_direct[i])
             continue;
-        place_at_home(call->t, port, &th->input_boxes[i], i, &home);
-        copy_box(call->t, port, &th->input_boxes[i], &home, &th->inputs[ports->inputs[i].index],
-                 !job->plan.is_small);
+        if (port_can(port, PORT_MAPPED) && reads_goes_on(&ports->inputs[i], box)) {
+            copy_parts(call, i, to);
+            continue;
+        }
+        place_at_home(call->t, port, box, i, &home);
+        copy_box(call->t, port, box, &home, to, !job->plan.is_small);
     }
     return 0;
 }
@@ -260,8 +284,13 @@ static void add_grain(struct cuda_work *work, const struct tile *t, struct threa
 {
     const struct pass_ports *ports = t->ports;
     const struct engine_box box = tile_box(t, th);
-    for (unsigned i = 0; i < ports->n_inputs; i++)
-        port_pass_view(ports->inputs[i].port, box.ndim, &th->inputs[ports->inputs[i].index]);
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        struct engine_view *view = &th->inputs[ports->inputs[i].index];
+        view->goes_on_axes = 0;
+        port_pass_view(ports->inputs[i].port, box.ndim, view);
+        if (ports->inputs[i].is_near)
+            reads_view(&ports->inputs[i], box.ndim, th->start, &th->input_boxes[i], view);
+    }
     for (unsigned i = 0; i < ports->n_outputs; i++)
         port_pass_view(ports->outputs[i].port, box.ndim, &th->outputs[ports->outputs[i].index]);
     cuda_results_stage(&work->results, &work->code, t, th);

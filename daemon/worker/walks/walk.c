@@ -34,10 +34,10 @@ void walk_collect_ports(const struct wjob *job, unsigned index, struct pass_port
         if (!(pass->inputs_used >> i & 1))
             continue;
         add_port(ports, &job->ports[i], ports->n_inputs, false);
+        bool has_box = job->fills_slots || !port_can(&job->ports[i], PORT_MAPPED);
+        bool is_around = pass->repeats || neighbours_are(program, pass, i);
         ports->inputs[ports->n_inputs++] =
-            (struct pass_port){.port = &job->ports[i],
-                               .index = i,
-                               .is_near = pass->repeats || neighbours_are(program, pass, i)};
+            (struct pass_port){.port = &job->ports[i], .index = i, .is_near = has_box && is_around};
     }
     for (unsigned i = 0; i < pass->n_stores; i++) {
         unsigned output = program->stores[pass->first_store + i].output;

@@ -33,7 +33,9 @@ struct journal;
 struct pass_port { /* a port that a pass uses */
     struct port *port;
     unsigned index; /* among the program's inputs or outputs */
-    bool is_near;   /* an input that the pass reads near, or that its repeats read */
+    /* An input that the pass reads near, or that its repeats read, where a grain's box has what
+     * lies around it: everything but memory that is read where it lies. */
+    bool is_near;
 };
 
 struct pass_ring { /* of one of them */
