@@ -17,7 +17,7 @@ struct plan_engine;
  * Of an input that is read near, base is where the box's own first element would be, even if it is
  * not there: elements in other places are at so many strides from there. Along some axes the memory
  * may go on beyond the end with what is at the beginning: then the step to an element is the one
- * within that (neighbours_step()). */
+ * within that (neighbours_distance()). */
 struct engine_view {
     void *base;
     int64_t strides[ARRAY_MAX_NDIM];

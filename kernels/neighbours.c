@@ -1,34 +1,11 @@
-/* See neighbours.h. Beyond its ends an axis goes on as numpy.pad has it:
- *
- *     edge        a a a | a b c d | d d d        symmetric   c b a | a b c d | d c b
- *     constant    v v v | a b c d | v v v        reflect     d c b | a b c d | c b a
- *                                                wrap        b c d | a b c d | a b c
- *
- * All but the last are never further from an element than the offset says, so what a grain needs is
- * a box not much larger than its own. With `wrap` a grain at an end needs the other end, too: the
- * box then goes on beyond the end, and is read in parts.
+/* See neighbours.h. Beyond its ends an axis goes on as kernels/common/near_place.h says. In all
+ * modes but `wrap` what is there is never further from an element than the offset says, so what a
+ * grain needs is a box not much larger than its own. With `wrap` a grain at an end needs the other
+ * end, too: the box then goes on beyond the end, and is read in parts.
  */
 #include "kernels/neighbours.h"
 
 #include "proto/util.h"
-
-static int64_t limit_i64(int64_t value, int64_t least, int64_t most)
-{
-    return value < least ? least : value > most ? most : value;
-}
-
-int64_t neighbours_place(enum near_mode mode, int64_t at, int64_t length)
-{
-    if (at >= 0 && at < length)
-        return at;
-    switch (mode) {
-    case NEAR_CONSTANT: return -1;
-    case NEAR_REFLECT: return at < 0 ? -at : 2 * length - 2 - at;
-    case NEAR_SYMMETRIC: return at < 0 ? -at - 1 : 2 * length - 1 - at;
-    case NEAR_WRAP: return at < 0 ? at + length : at - length;
-    default: return limit_i64(at, 0, length - 1);
-    }
-}
 
 /* Of the operands of windows, and of those that they read; NULL: there are not so many. */
 static const struct pass *window_pass_at(const struct program *program, uint64_t windows,
@@ -154,7 +131,7 @@ static void add_places(enum near_mode mode, int64_t first, int64_t end, int64_t 
     for (unsigned i = 0; i < ARRAY_LENGTH(turns); i++) {
         if (turns[i] < first || turns[i] >= end)
             continue;
-        int64_t place = neighbours_place(mode, turns[i], length);
+        int64_t place = near_place(mode, turns[i], length);
         if (place < 0)
             continue;
         *low = place < *low ? place : *low;
@@ -300,12 +277,33 @@ void neighbours_box(const struct program *program, const struct pass *pass, unsi
     }
 }
 
-int64_t neighbours_step(const struct program *program, const struct program_near *near,
-                        const struct engine_view *view, int axis, int own)
+/* In steps along an axis of the pass, which is the input's `own`. */
+static int64_t step_along(const struct program_near *near, const struct program_input *of,
+                          const struct engine_view *view, int axis, int own)
 {
-    int64_t offset = near->offsets[own], length = program->inputs[near->input].shape[own];
+    int64_t offset = near->offsets[own], length = of->shape[own];
     if (!(view->goes_on_axes >> axis & 1))
         return offset;
     int64_t at = view->goes_on_at[axis] + offset;
     return at < 0 ? offset + length : at >= length ? offset - length : offset;
+}
+
+int64_t neighbours_distance(const struct program_near *near, const struct program_input *of,
+                            const struct engine_view *view, int ndim)
+{
+    int64_t distance = 0;
+    for (int own = 0, axis = ndim - of->ndim; own < of->ndim; own++, axis++)
+        distance += step_along(near, of, view, axis, own) * view->strides[axis];
+    return distance;
+}
+
+bool neighbours_are_beyond(const struct program_near *near, const struct program_input *of,
+                           uint32_t goes_on_axes, const struct engine_box *box)
+{
+    for (int axis = 0; axis < box->ndim; axis++) {
+        struct near_axis a = neighbours_axis(near, of, goes_on_axes, box, axis);
+        if (a.is_moved && (a.first < 0 || a.first + box->count[axis] > a.length))
+            return true;
+    }
+    return false;
 }

@@ -6,10 +6,6 @@
 
 #include "kernels/engine.h"
 
-/* Where along an axis of this length the element at `at` is, which may lie beyond the ends by as
- * much as a near's offsets allow; -1: nowhere, it is the near's `beyond`. */
-int64_t neighbours_place(enum near_mode mode, int64_t at, int64_t length);
-
 /* Whether the pass reads some of the input near. */
 bool neighbours_are(const struct program *program, const struct pass *pass, unsigned input);
 
@@ -40,7 +36,35 @@ void neighbours_repeat_box(const struct program_repeat *repeat, uint32_t n_left,
 uint32_t neighbours_repeats_reach(const struct program *program, const struct pass *pass,
                                   uint32_t most_steps, int64_t *ret_before, int64_t *ret_behind);
 
-/* How far in memory an element of the near is from the one at whose place it is, along an axis of
- * the pass which is the near's `own`, in steps. */
-int64_t neighbours_step(const struct program *program, const struct program_near *near,
-                        const struct engine_view *view, int axis, int own);
+/* How far in memory an element of the near is from the one at whose place it is, both within the
+ * array. The view is that of the near's input, `of`, in the axes of a pass that has ndim. */
+int64_t neighbours_distance(const struct program_near *near, const struct program_input *of,
+                            const struct engine_view *view, int ndim);
+
+/* An axis of the pass, as a near has it for a box. Its element i is at near_place(mode, first + i,
+ * length); where it is not moved, elements follow each other as in the box. */
+struct near_axis {
+    bool is_moved;
+    uint32_t mode; /* enum near_mode */
+    int64_t first, length;
+};
+
+static inline struct near_axis neighbours_axis(const struct program_near *near,
+                                               const struct program_input *of,
+                                               uint32_t goes_on_axes, const struct engine_box *box,
+                                               int axis)
+{
+    int own = axis - (box->ndim - of->ndim);
+    struct near_axis a = {.is_moved = false};
+    if (own < 0 || near->offsets[own] == 0 || goes_on_axes >> axis & 1)
+        return a;
+    a.is_moved = true;
+    a.mode = near->modes[own];
+    a.first = (box->start ? box->start[axis] : 0) + near->offsets[own];
+    a.length = of->shape[own];
+    return a;
+}
+
+/* Whether elements of the box have one that is near which lies beyond an end of an axis. */
+bool neighbours_are_beyond(const struct program_near *near, const struct program_input *of,
+                           uint32_t goes_on_axes, const struct engine_box *box);

@@ -21,6 +21,7 @@
 #pragma once
 
 #include "kernels/common/kth_rank.h"
+#include "kernels/common/near_place.h"
 #include "proto/array.h"
 #include "kernels/ops.h"
 #include "proto/request.h"
@@ -414,9 +415,6 @@ struct stage {
     uint16_t product;              /* STAGE_PRODUCT: index into program->products */
     uint16_t slab;                 /* STAGE_SLAB: index into program->slabs */
 };
-
-/* How an axis goes on beyond its ends: numpy.pad's modes. */
-enum near_mode { NEAR_EDGE, NEAR_CONSTANT, NEAR_REFLECT, NEAR_SYMMETRIC, NEAR_WRAP, NEAR_N_MODES };
 
 /* An array argument, of which a pass reads one box for a box of its own: as it is, or written
  * `a.T`. An argument may be several inputs: where what is read near is too far apart for one box.

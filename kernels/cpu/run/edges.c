@@ -19,42 +19,19 @@
 
 #define BEYOND INT64_MIN /* in place of a distance */
 
-/* One axis of the pass, as the input has it. */
-struct edge_axis {
-    bool is_moved; /* else elements follow each other as in the box */
-    enum near_mode mode;
-    int64_t first, length; /* of the box's first element; of the axis */
-};
-
-static struct edge_axis edge_axis_of(const struct stream *s, const struct engine_box *box, int axis)
+/* One axis of the pass, as the near has it. */
+static struct near_axis edge_axis_of(const struct stream *s, const struct engine_box *box, int axis)
 {
-    const struct program_near *near = s->near;
-    int own = axis - (box->ndim - s->near_of->ndim);
-    if (own < 0 || near->offsets[own] == 0 || s->goes_on_axes >> axis & 1)
-        return (struct edge_axis){.is_moved = false};
-    return (struct edge_axis){.is_moved = true,
-                              .mode = (enum near_mode)near->modes[own],
-                              .first = (box->start ? box->start[axis] : 0) + near->offsets[own],
-                              .length = s->near_of->shape[own]};
+    return neighbours_axis(s->near, s->near_of, s->goes_on_axes, box, axis);
 }
 
 /* Of the box's element i along the axis, in steps from where its first one would be. */
-static int64_t edge_distance(const struct edge_axis *a, int64_t i)
+static int64_t edge_distance(const struct near_axis *a, int64_t i)
 {
     if (!a->is_moved)
         return i;
-    int64_t place = neighbours_place(a->mode, a->first + i, a->length);
+    int64_t place = near_place(a->mode, a->first + i, a->length);
     return place < 0 ? BEYOND : place - a->first;
-}
-
-bool edges_are_in(const struct stream *s, const struct engine_box *box)
-{
-    for (int axis = 0; axis < box->ndim; axis++) {
-        struct edge_axis a = edge_axis_of(s, box, axis);
-        if (a.is_moved && (a.first < 0 || a.first + box->count[axis] > a.length))
-            return true;
-    }
-    return false;
 }
 
 /* The row in which an element lies, and its place there: NULL: all of it is beyond. */
@@ -71,7 +48,7 @@ static const char *find_row(const struct stream *s, const struct engine_box *box
             *ret_at = i;
             continue;
         }
-        struct edge_axis a = edge_axis_of(s, box, axis);
+        struct near_axis a = edge_axis_of(s, box, axis);
         int64_t distance = edge_distance(&a, i);
         is_beyond |= distance == BEYOND;
         row += is_beyond ? 0 : distance * s->strides[axis];
@@ -89,7 +66,7 @@ void edges_find_inside(const struct stream *s, const struct engine_box *box, uin
                        uint64_t *ret_high)
 {
     int axis = box->axis_order[box->ndim - 1];
-    struct edge_axis a = edge_axis_of(s, box, axis);
+    struct near_axis a = edge_axis_of(s, box, axis);
     int64_t low = a.is_moved ? -a.first : 0, high = a.is_moved ? a.length - a.first : INT64_MAX;
     *ret_low = low < 0 ? 0 : (uint64_t)low;
     *ret_high = high < 0 ? 0 : min_u64((uint64_t)high, (uint64_t)box->count[axis]);
@@ -110,7 +87,7 @@ static void fill_beyond(const struct stream *s, char *strip, size_t n)
 }
 
 /* Of one row, from its element `at` on. */
-static void load_row(const struct stream *s, const struct edge_axis *a, int64_t stride,
+static void load_row(const struct stream *s, const struct near_axis *a, int64_t stride,
                      const char *row, int64_t at, size_t n, char *strip)
 {
     size_t item_bytes = (size_t)1 << s->item_log2;
@@ -143,7 +120,7 @@ void edges_load(const struct stream *s, const struct engine_box *box, uint64_t f
                 char *strip)
 {
     int fastest = box->axis_order[box->ndim - 1];
-    struct edge_axis a = edge_axis_of(s, box, fastest);
+    struct near_axis a = edge_axis_of(s, box, fastest);
     while (n > 0) {
         int64_t at;
         const char *row = find_row(s, box, first, &at);

@@ -153,12 +153,10 @@ void stream_init_near(struct stream *s, const struct engine_box *box,
 {
     const struct program_input *of = &program->inputs[near->input];
     describe(s, view, of->dtype);
-    for (int own = 0, axis = box->ndim - of->ndim; own < of->ndim; own++, axis++)
-        s->base += neighbours_step(program, near, view, axis, own) * view->strides[axis];
-    s->near = near;
+    s->base += neighbours_distance(near, of, view, box->ndim);
     s->near_of = of;
-    if (!edges_are_in(s, box))
-        s->near = NULL;
+    if (neighbours_are_beyond(near, of, view->goes_on_axes, box))
+        s->near = near;
     find_kind(s, box, period_limit);
 }
 

@@ -56,10 +56,9 @@ void *stream_direct(struct stream *s, const struct engine_box *box, uint64_t fir
 void stream_load(const struct stream *s, const struct engine_box *box, uint64_t first, size_t n,
                  const struct move_kernels *move, void *buffer);
 
-/* edges.c, of nears: whether any elements of the box lie beyond an end of an axis, s->near and
- * near_of being set; where the row begins in which an element lies, NULL: beyond, and which
- * elements of each row are not; and elements to a strip, in the byte order of the array. */
-bool edges_are_in(const struct stream *s, const struct engine_box *box);
+/* edges.c, of nears, where s->near is set: where the row begins in which an element lies, NULL:
+ * beyond, and which elements of each row are not; and elements to a strip, in the byte order of the
+ * array. */
 char *edges_find_row(const struct stream *s, const struct engine_box *box, uint64_t element);
 void edges_find_inside(const struct stream *s, const struct engine_box *box, uint64_t *ret_low,
                        uint64_t *ret_high);
