@@ -28,6 +28,7 @@
 #pragma once
 
 #include "kernels/common/kth_rank.h"
+#include "kernels/common/near_place.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -211,6 +212,7 @@ enum code_place_kind {
     CODE_PLACE_LINEAR,  /* dense in visiting order and aligned to 16 bytes */
     CODE_PLACE_STRIDED, /* by axes, fastest first */
     CODE_PLACE_INDEX,   /* no memory: the offset is the value */
+    CODE_PLACE_NEAR,    /* struct code_near: by axes beyond whose ends some elements lie */
 };
 
 struct code_axis {
@@ -222,6 +224,22 @@ struct code_place {
     int64_t offset; /* of the grain's first element */
     uint8_t kind, n_axes, is_swapped, unused[5];
     /* code_axis [n_axes] */
+};
+
+/* As struct code_axis; where length is not 0, the element i lies where near_place(mode, first + i,
+ * length) says. */
+struct code_near_axis {
+    uint32_t count, mode;
+    int64_t stride;
+    int64_t first, length;
+};
+
+/* A place that is near (kernels/neighbours.h): its offset is where the grain's first element would
+ * be within the array. */
+struct code_near {
+    struct code_place place;
+    uint64_t beyond; /* what is read of elements that are nowhere */
+    /* code_near_axis [place.n_axes] */
 };
 
 /* What a thread knows of a reduction, and a block leaves: 64 bits of value, and what a float sum

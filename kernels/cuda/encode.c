@@ -64,18 +64,6 @@ static const struct insn *insn_at(const struct program *program, const struct pa
     return &program->insns[pass->first_insn + i];
 }
 
-/* Where an operand that is loaded is in the places: its load. */
-static unsigned load_of(const struct encoder *e, const struct operand *operand)
-{
-    switch (operand->kind) {
-    case OPERAND_INPUT: return e->places->input[operand->index];
-    case OPERAND_REDUCED: return e->places->reduced[operand->index];
-    default:
-        return operand->index == OPERAND_INDEX_FLAT ? e->places->flat
-                                                    : e->places->axis[operand->index];
-    }
-}
-
 static int take_cell(struct encoder *e, uint16_t *cell)
 {
     if (*cell == NOT_THERE)
@@ -93,6 +81,7 @@ static int scan_operand(void *context, const struct operand *operand)
     switch (operand->kind) {
     case OPERAND_NONE:
     case OPERAND_INPUT:
+    case OPERAND_NEAR:
     case OPERAND_TABLE:
     case OPERAND_INDEX: return 0; /* encode_places_of() has seen them */
     case OPERAND_REGISTER: return index < e->pass->n_registers ? 0 : -EINVAL;
@@ -249,10 +238,11 @@ static uint16_t encode_operand(struct encoder *e, const struct operand *operand,
             return (uint16_t)(e->reduced_cell[operand->index] | CODE_UNIFORM);
         break;
     case OPERAND_INPUT:
+    case OPERAND_NEAR:
     case OPERAND_INDEX: break;
     default: return 0;
     }
-    unsigned load = load_of(e, operand);
+    unsigned load = encode_place_of(e->places, e->pass, operand);
     return e->h.depth > 0 ? e->load_at[load] | CODE_ROTATES : load_into_temporary(e, load, is_kept);
 }
 
@@ -434,7 +424,8 @@ static void write_operands(const struct encoder *e)
         operands[i] = (struct code_operand){
             .dst = is_loaded ? e->load_at[i] | CODE_ROTATES : 0,
             .item_log2 = (uint8_t)log2_of(place->dtype),
-            .is_bool = place->what == ENCODE_INPUT && place->dtype == DTYPE_BOOL,
+            .is_bool = (place->what == ENCODE_INPUT || place->what == ENCODE_NEAR) &&
+                       place->dtype == DTYPE_BOOL,
         };
     }
 }

@@ -7,6 +7,7 @@
 
 enum encode_what {
     ENCODE_INPUT,   /* index: of the input */
+    ENCODE_NEAR,    /* of program->nears */
     ENCODE_REDUCED, /* of an earlier pass's reduction */
     ENCODE_INDEX,   /* an axis, or OPERAND_INDEX_FLAT */
     ENCODE_STORE,   /* of program->stores */
@@ -20,9 +21,13 @@ struct encode_place {
     uint16_t index;
 };
 
-#define ENCODE_MAX_READ   (REQUEST_MAX_ARGS + PASS_MAX_RESULTS + ARRAY_MAX_NDIM + 1)
-#define ENCODE_MAX_PLACES (ENCODE_MAX_READ + PASS_MAX_STORES + 2 * PASS_MAX_REDUCTIONS)
+/* Numbers of places have 8 bits. Nears have what all others leave, which is always enough for
+ * ENCODE_MAX_READ - ENCODE_MAX_OTHERS of them. */
 #define ENCODE_NOT_THERE  UINT8_MAX
+#define ENCODE_MAX_PLACES UINT8_MAX
+#define ENCODE_MAX_READ   (ENCODE_MAX_PLACES - PASS_MAX_STORES - 2 * PASS_MAX_REDUCTIONS)
+#define ENCODE_MAX_OTHERS (REQUEST_MAX_ARGS + PASS_MAX_RESULTS + ARRAY_MAX_NDIM + 1)
+_Static_assert(ENCODE_MAX_OTHERS <= ENCODE_MAX_READ, "every pass without nears fits");
 
 /* What of a pass has a place in a grain's record, in this order: what is loaded, what tasks read
  * where it is and no instruction reads, outputs, values. The interpreter stores the last n_stored:
@@ -37,6 +42,7 @@ struct encode_places {
     struct encode_place places[ENCODE_MAX_PLACES];
     /* Where they are in places; ENCODE_NOT_THERE. */
     uint8_t input[REQUEST_MAX_ARGS], reduced[PROGRAM_MAX_REDUCTIONS], axis[ARRAY_MAX_NDIM], flat;
+    uint8_t near[PASS_MAX_NEARS]; /* of the pass's */
     /* Of the pass's i-th reduction, if it is a task; weights, or a scan's states. */
     uint8_t source[PASS_MAX_REDUCTIONS], other[PASS_MAX_REDUCTIONS];
     uint8_t output[PASS_MAX_STORES]; /* the pass's i-th store */
@@ -51,9 +57,13 @@ struct encode_nodes {
     uint64_t planes[PASS_MAX_REDUCTIONS]; /* of the pass's i-th reduction: the first */
 };
 
-/* encode_places.c: -EINVAL for a program that the compiler cannot have made. */
+/* encode_places.c: -EINVAL for a pass that reads near with so many offsets that there is no number
+ * for each, and for a program that the compiler cannot have made. */
 int encode_places_of(const struct program *program, unsigned pass,
                      struct encode_places *ret_places) GAD_MUST_CHECK;
+/* Where an operand is that has a place of its own; ENCODE_NOT_THERE: it has none. */
+uint8_t encode_place_of(const struct encode_places *places, const struct pass *pass,
+                        const struct operand *operand);
 /* Whether the pass's i-th reduction is done by a kernel behind the interpreter. */
 bool encode_is_task(const struct encode_places *places, const struct reduction *reduction);
 /* What is stored to a value's place. */

@@ -1,12 +1,13 @@
 /* Which operands of a pass have a place in a grain's record, and in which order.
  *
- * Inputs, results of earlier passes that have more than one element, and coordinates are loaded;
- * stores are stored. Where all axes are reduced the interpreter's threads take in what they have
- * computed, and reductions need no place, but for ARGMIN and ARGMAX the flat index, which is then
- * the position. Tasks are what other kernels do: reductions where some axes are kept, counts,
- * scans. They read from places: the operand's own, where it has one, else one to which the
- * interpreter stores it ("value"). An input that only they read is not loaded. Scans write the
- * outputs, and have a place for the states with which a grain begins. Tables lie beside the grains.
+ * Inputs, as they are and from each offset from which they are read near, results of earlier passes
+ * that have more than one element, and coordinates are loaded; stores are stored. Where all axes
+ * are reduced the interpreter's threads take in what they have computed, and reductions need no
+ * place, but for ARGMIN and ARGMAX the flat index, which is then the position. Tasks are what other
+ * kernels do: reductions where some axes are kept, counts, scans. They read from places: the
+ * operand's own, where it has one, else one to which the interpreter stores it ("value"). An input
+ * that only they read is not loaded. Scans write the outputs, and have a place for the states with
+ * which a grain begins. Tables lie beside the grains.
  *
  * The passes of a matrix product are like any other: what an operand's stores is a panel, an output
  * of the product's own; C is an earlier result, which is never uniform, since the host does not
@@ -34,6 +35,8 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
            program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
+           pass->n_nears <= PASS_MAX_NEARS &&
+           pass->first_near + pass->n_nears <= program->n_nears &&
            pass->n_reductions <= PASS_MAX_REDUCTIONS &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
            pass->first_reduction + pass->n_reductions <= program->n_reductions &&
@@ -113,6 +116,15 @@ static int add_table(struct encode_places *to, unsigned reduction)
     return 0;
 }
 
+static int add_near(const struct scan *s, const struct operand *operand)
+{
+    unsigned own = (unsigned)operand->index - s->pass->first_near;
+    if (own >= s->pass->n_nears || s->program->nears[operand->index].input >= s->program->n_inputs)
+        return -EINVAL;
+    add(s->to, ENCODE_NEAR, operand->index, operand->dtype, &s->to->near[own]);
+    return 0;
+}
+
 /* Of an operand that is read from a place. */
 static int note(const struct scan *s, const struct operand *operand)
 {
@@ -126,6 +138,7 @@ static int note(const struct scan *s, const struct operand *operand)
             return -EINVAL;
         add(to, ENCODE_INPUT, index, operand->dtype, &to->input[index]);
         return 0;
+    case OPERAND_NEAR: return add_near(s, operand);
     case OPERAND_REDUCED:
         if (index >= s->program->n_reductions)
             return -EINVAL;
@@ -153,14 +166,15 @@ static int note_read(void *context, const struct operand *operand)
     return r == 0 && s->to->n_places > ENCODE_MAX_READ ? -EINVAL : r;
 }
 
-/* Where the operand has a place of its own. */
-static uint8_t place_of(const struct encode_places *to, const struct operand *operand)
+uint8_t encode_place_of(const struct encode_places *places, const struct pass *pass,
+                        const struct operand *operand)
 {
     switch (operand->kind) {
-    case OPERAND_INPUT: return to->input[operand->index];
-    case OPERAND_REDUCED: return to->reduced[operand->index];
+    case OPERAND_INPUT: return places->input[operand->index];
+    case OPERAND_NEAR: return places->near[operand->index - pass->first_near];
+    case OPERAND_REDUCED: return places->reduced[operand->index];
     case OPERAND_INDEX:
-        return operand->index == OPERAND_INDEX_FLAT ? to->flat : to->axis[operand->index];
+        return operand->index == OPERAND_INDEX_FLAT ? places->flat : places->axis[operand->index];
     default: return ENCODE_NOT_THERE;
     }
 }
@@ -181,7 +195,7 @@ static uint8_t place_for_task(const struct scan *s, enum encode_what what, unsig
                               const struct operand *operand)
 {
     struct encode_places *to = s->to;
-    uint8_t at = place_of(to, operand);
+    uint8_t at = encode_place_of(to, s->pass, operand);
     for (unsigned k = to->n_places - to->n_values; at == ENCODE_NOT_THERE && k < to->n_places; k++)
         if (is_same(encode_value(s->program, &to->places[k]), operand))
             at = (uint8_t)k;
@@ -277,5 +291,5 @@ int encode_places_of(const struct program *program, unsigned pass, struct encode
         return r;
     add_position(&s);
     ret_places->n_loads = ret_places->n_places;
-    return add_behind_loads(&s);
+    return ret_places->n_loads <= ENCODE_MAX_READ ? add_behind_loads(&s) : -EINVAL;
 }

@@ -47,7 +47,7 @@ static int encode(const struct program *program, unsigned pass, const struct eng
     if (r)
         return r;
     unsigned ndim = (unsigned)program->passes[pass].ndim;
-    h->place_bytes = tile_place_bytes(ndim);
+    h->place_bytes = tile_place_bytes(&program->passes[pass]);
     h->grain_bytes =
         (uint32_t)round_up_u64(sizeof(struct code_grain) + h->n_places * h->place_bytes +
                                    tile_runs_bytes(ret_places, ndim),

@@ -63,7 +63,8 @@ void *cuda_tile_place_input(struct cuda_tile *t, uint64_t n_bytes);
 void *cuda_tile_place_output(struct cuda_tile *t, uint64_t n_bytes);
 
 /* The next grain. Views as for cpu_engine_run() (broadcast axes have stride 0), with bases in the
- * slot; several grains may share an input's box. What is on the device already, or stays there, has
+ * slot; of what is read near, what lies around the grain is there, too. Several grains may share an
+ * input's box. What is on the device already, or stays there, has
  * a base outside of the slot, the panels and C of a matrix product and what it keeps: at a distance
  * from it that is the same on the device. reduced: of those results that are not uniform, and of
  * scans their states, dense in visiting order but for products'; states of the grain that begins at

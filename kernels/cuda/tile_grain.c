@@ -17,9 +17,12 @@
 #define STRIP_ELEMENTS (CODE_MAX_THREADS * CODE_THREAD_ELEMENTS)
 
 /* Of a value there is one axis, however many the pass has. */
-uint32_t tile_place_bytes(unsigned ndim)
+uint32_t tile_place_bytes(const struct pass *pass)
 {
-    return (uint32_t)(sizeof(struct code_place) + max_u64(ndim, 1) * sizeof(struct code_axis));
+    uint64_t n_axes = max_u64((uint64_t)pass->ndim, 1);
+    return (uint32_t)(pass->n_nears > 0
+                          ? sizeof(struct code_near) + n_axes * sizeof(struct code_near_axis)
+                          : sizeof(struct code_place) + n_axes * sizeof(struct code_axis));
 }
 
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
@@ -54,8 +57,8 @@ static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset
     return are;
 }
 
-static void write_view(const struct cuda_tile *t, const struct engine_box *box,
-                       const struct engine_view *view, enum dtype dtype, struct code_place *place)
+void tile_write_view(const struct cuda_tile *t, const struct engine_box *box,
+                     const struct engine_view *view, enum dtype dtype, struct code_place *place)
 {
     struct code_axis *axes = (struct code_axis *)(place + 1);
     int64_t item_bytes = (int64_t)dtype_size(dtype), offset = (char *)view->base - t->slot;
@@ -147,17 +150,21 @@ static void write_places(struct cuda_tile *t, const struct engine_box *box,
         struct code_place *to = place_in(t, grain, i);
         const struct engine_view *view;
         switch (place->what) {
-        case ENCODE_INPUT: write_view(t, box, &inputs[place->index], dtype, to); break;
-        case ENCODE_STATE: write_view(t, box, &reduced[place->index], dtype, to); break;
+        case ENCODE_INPUT: tile_write_view(t, box, &inputs[place->index], dtype, to); break;
+        case ENCODE_NEAR:
+            view = &inputs[t->program->nears[place->index].input];
+            tile_write_near(t, box, place->index, view, to);
+            break;
+        case ENCODE_STATE: tile_write_view(t, box, &reduced[place->index], dtype, to); break;
         case ENCODE_REDUCED:
             view = &reduced[place->index];
-            write_view(t, box, view, dtype, to);
+            tile_write_view(t, box, view, dtype, to);
             note_outside(t, box, view, dtype, &t->outside_read);
             break;
         case ENCODE_INDEX: write_index(&t->program->passes[t->pass], box, place->index, to); break;
         case ENCODE_STORE:
             view = &outputs[t->program->stores[place->index].output];
-            write_view(t, box, view, dtype, to);
+            tile_write_view(t, box, view, dtype, to);
             note_outside(t, box, view, dtype, &t->outside_written);
             break;
         default: value_offset += write_value(t, grain, value_offset, dtype, to); break;

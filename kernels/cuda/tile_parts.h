@@ -8,6 +8,12 @@ static inline struct code_grain *tile_grain_at(const struct cuda_tile *t, unsign
     return (struct code_grain *)(t->slot + t->grains_offset + grain * t->grain_bytes);
 }
 
-/* Of a grain: places of a pass with ndim axes, and what tasks are told. */
-uint32_t tile_place_bytes(unsigned ndim);
+/* Of a grain: places of a pass, and what tasks are told of its axes. */
+uint32_t tile_place_bytes(const struct pass *pass);
+/* tile_grain.c: the place of an operand with this view. */
+void tile_write_view(const struct cuda_tile *t, const struct engine_box *box,
+                     const struct engine_view *view, enum dtype dtype, struct code_place *place);
+/* tile_near.c: of program->nears[index], whose input has the view. place: header.place_bytes. */
+void tile_write_near(const struct cuda_tile *t, const struct engine_box *box, unsigned index,
+                     const struct engine_view *view, struct code_place *place);
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim);

@@ -544,6 +544,7 @@ int planner_cut_pass(struct planner *p, unsigned index, bool *ret_fits)
     r = planner_check_near(p, pass);
     if (r == 0 && pass->repeats)
         r = planner_check_repeats(p, pass, pass->reduced_axes ? 0 : long_bytes_of(p));
+    r = r ? r : planner_check_places(p, index);
     if (r)
         return r;
     uint64_t most = planner_most_cells(p->program, index, long_bytes_of(p));

@@ -49,7 +49,6 @@ struct plan_engine {
     bool can_pause;   /* a turn may be put aside in the middle of a tile */
     bool has_link;    /* it computes in a memory of its own, behind a link */
     bool has_qr;      /* it computes QR_Rs */
-    bool has_near;    /* it reads inputs that are near */
     bool has_repeats; /* it has passes with repeats */
     bool has_windows; /* it computes windows */
     /* It computes passes with loops that take no longer for an element on one core, at their worst.

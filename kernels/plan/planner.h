@@ -79,6 +79,8 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass,
 /* reach.c: no-engine, bad-argument, limit-exceeded where what it reads near each element cannot be;
  * its operands are collected. */
 int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
+/* reach.c: no-engine where it reads near with more offsets than the engine knows. */
+int planner_check_places(const struct planner *p, unsigned pass) GAD_MUST_CHECK;
 /* reach.c: limit-exceeded where not even one element of all that is read and kept together fits a
  * grain. Those before say more; this is what none of them has foreseen. */
 int planner_refuse_element(const struct planner *p);

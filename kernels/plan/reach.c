@@ -75,11 +75,6 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
         error_expected(p->error, "engine \"cpu\" or \"auto\"");
         return GAD_NO_ENGINE;
     }
-    if (!p->limits->engine->has_near) {
-        error_set(p->error, GAD_NO_ENGINE, "engine", "near is computed on the CPU");
-        error_expected(p->error, "engine \"cpu\" or \"auto\"");
-        return GAD_NO_ENGINE;
-    }
     if (planner_is_stream(&arg->array))
         return refuse(p, arg->name, "it is a stream, which is read once, row by row");
     if (arg->array.at.kind != LOCATION_PROVIDER)
@@ -134,6 +129,20 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
             return refuse_bytes(p, p->request->args[input->arg].name, n_all, MOST_ALL_BYTES);
     }
     return 0;
+}
+
+int planner_check_places(const struct planner *p, unsigned pass)
+{
+    const struct engine_room one = {.n_elements = 1, .n_cells = 1};
+
+    if (p->program->passes[pass].n_nears == 0 ||
+        p->limits->engine->slot_need_bytes(p->program, pass, 1, &one) < UINT64_MAX)
+        return 0;
+    error_set(p->error, GAD_NO_ENGINE, "engine",
+              "so many offsets of near() in one pass are computed on the CPU");
+    error_expected(p->error, "engine \"cpu\" or \"auto\"");
+    error_found(p->error, "%u offsets", p->program->passes[pass].n_nears);
+    return GAD_NO_ENGINE;
 }
 
 int planner_refuse_element(const struct planner *p)

@@ -9,10 +9,9 @@ import pytest
 
 import wire
 from catalogue import NUMPY_2
-from conftest import ENGINE, Daemon
+from conftest import ENGINE
 
-pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="a device reads nothing near")]
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")]
 
 MODES = ("edge", "constant", "reflect", "symmetric", "wrap")
 
@@ -70,15 +69,15 @@ def stencil(u, mode):
     return u + np.float32(0.25) * (around[0] + around[1] + around[2] + around[3] - 4 * u)
 
 
-def test_hundreds_of_offsets(w):
+def check_offsets(w, most):
     """Of one box: in rows that are longer and shorter than what is computed at a time."""
     rng = np.random.default_rng(4)
     for shape, reach, mode in (((7, 2100), 4, "reflect"), ((40, 50), 11, "wrap"),
                                ((9, 10, 11), 2, "edge")):
         u = rng.integers(-9, 10, shape).astype("f4")
         steps = list(itertools.product(range(-reach, reach + 1), repeat=len(shape)))
-        most = [n // 2 for n in shape] if mode == "wrap" else shape
-        steps = [s for s in steps if all(abs(o) <= m for o, m in zip(s, most))][:500]
+        far = [n // 2 for n in shape] if mode == "wrap" else shape
+        steps = [s for s in steps if all(abs(o) <= m for o, m in zip(s, far))][:most]
         whole = np.pad(u, reach, mode)
         around = [whole[tuple(slice(reach + o, reach + o + n) for o, n in zip(step, shape))]
                   for step in steps]
@@ -86,6 +85,10 @@ def test_hundreds_of_offsets(w):
                         for i, step in enumerate(steps))
         np.testing.assert_array_equal(w.compute(expr, u=u),
                                       sum(i % 7 * a for i, a in enumerate(around)), err_msg=mode)
+
+
+def test_hundreds_of_offsets(w):
+    check_offsets(w, 500 if ENGINE == "cpu" else 150)
 
 
 def test_of_places_and_random_numbers(w):
@@ -110,7 +113,7 @@ def random_stencil(rng, mode):
     return expr, lambda u: sum(np.float32(k) * padded(u, s, mode) for k, s in zip(weights, steps))
 
 
-def test_files_and_memory_in_any_pool(folder):
+def check_files(folder, start, pools, cases):
     """Of many grains: rows and columns as axes, and what is further than a grain is long; stencils
     of any shape: the same bytes however they are cut."""
     h5py = pytest.importorskip("h5py")
@@ -124,9 +127,9 @@ def test_files_and_memory_in_any_pool(folder):
                             compression_opts=1)
     sources = ("c.npy", "u.h5:/grid", "f.npy", "u.h5:/packed")
     found = {}
-    for pool, threads in (("6M", 1), ("64M", 2)):
-        daemon = Daemon(pool=pool, threads=threads)
-        for case in range(10):
+    for pool, threads in pools:
+        daemon = start(pool=pool, threads=threads)
+        for case in cases:
             mode, source = MODES[case % 5], sources[case * 3 // 2 % 4]
             near = STENCIL.format(*(text("u", step, mode) for step in STEPS))
             some, some_of = random_stencil(np.random.default_rng(case), mode)
@@ -144,7 +147,10 @@ def test_files_and_memory_in_any_pool(folder):
                 got = np.load(f"{folder}/{name}.npy")
                 np.testing.assert_array_equal(got, wanted[name], err_msg=f"{name} {mode} {source}")
                 assert found.setdefault((case, name), got.tobytes()) == got.tobytes()
-        daemon.stop()
+
+
+def test_files_and_memory_in_any_pool(folder, start):
+    check_files(folder, start, (("6M", 1), ("64M", 2)), (*range(10), 29))
 
 
 def test_what_near_refuses(daemon, w, folder):
@@ -160,8 +166,3 @@ def test_what_near_refuses(daemon, w, folder):
     with open(f"{folder}/u.npy", "rb") as file:
         failed = daemon.ctl("run", "near(u, 1, 0)", "u=-", stdin=file, check=False)
     assert failed.returncode == 1 and "bad-argument" in failed.stderr, failed.stderr
-    if daemon.ctl("info").stdout.count("cuda") == 0:
-        with pytest.raises(wire.Error) as caught:
-            w.call("job.plan", outputs=[{"expr": "near(u, 1, 0)"}], engine="cuda",
-                   args={"u": {"dtype": "<f8", "shape": [4, 5]}})
-        assert caught.value.code == "no-engine"

@@ -2,8 +2,9 @@
  *
  * Where an operand is dense and aligned, a whole group is moved at once, 16 bytes where its items
  * have 4 or 8: towards the planes without passing through registers (cp.async, from sm_80 on), so
- * that the thread goes on while they come. What is strided, swapped or a coordinate, and a strip
- * that is not whole, is moved element by element; elements beyond the end are read as 0. */
+ * that the thread goes on while they come. What is strided, swapped, beyond an end of an array or
+ * a coordinate, and a strip that is not whole, is moved element by element; elements beyond the end
+ * of the grain are read as 0. */
 #pragma once
 
 #include "kernels/cuda/device/lane.h"
@@ -149,6 +150,29 @@ DEVICE i64 place_offset(const struct code_place *place, u32 element)
     return offset;
 }
 
+/* As place_offset(), of a place that is near. False: the element lies beyond. */
+DEVICE bool near_offset(const struct code_near *near, u32 element, i64 *ret_offset)
+{
+    const struct code_near_axis *axes = (const struct code_near_axis *)(near + 1);
+    i64 offset = near->place.offset;
+    u32 n_axes = near->place.n_axes;
+    bool is_there = true;
+    ONE_BY_ONE for (u32 i = 0; i < n_axes; i++)
+    {
+        u32 count = axes[i].count, outer = i + 1 < n_axes ? element / count : 0;
+        i64 at = (i64)(element - outer * count);
+        if (axes[i].length > 0) {
+            i64 place = near_place(axes[i].mode, axes[i].first + at, axes[i].length);
+            is_there = is_there && place >= 0;
+            at = place - axes[i].first;
+        }
+        offset += at * axes[i].stride;
+        element = outer;
+    }
+    *ret_offset = offset;
+    return is_there;
+}
+
 struct slow_move {
     const struct code_place *place;
     char *slot;
@@ -160,7 +184,14 @@ struct slow_move {
 
 DEVICE u64 place_read(const struct slow_move *m, u32 element)
 {
-    i64 offset = place_offset(m->place, element);
+    i64 offset;
+    if (m->place->kind == CODE_PLACE_NEAR) {
+        const struct code_near *near = (const struct code_near *)m->place;
+        if (!near_offset(near, element, &offset))
+            return near->beyond;
+    } else {
+        offset = place_offset(m->place, element);
+    }
     if (m->place->kind == CODE_PLACE_INDEX)
         return (u64)offset;
     u64 item = read_item(m->slot + offset, m->item_log2);

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from catalogue import NUMPY_2
-from conftest import ENGINE
 from test_near import MODES, STEPS, padded, stencil
 
-pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="a device reads nothing near")]
+pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")
 
 
 def test_lazies_in_shared_memory_and_of_the_process(gd):

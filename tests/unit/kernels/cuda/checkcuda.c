@@ -7,9 +7,9 @@
  * (skipped) where there is none; linked with the test double it runs the same kernels, compiled for
  * the host. Prints the failing parameters and ends with 1 if anything failed. FILTER is a part of a
  * case's name ("sqrt", "float32", "remainder int8", "sum", "axes", "counts", "scans", "tables",
- * "programs", "multiply"); it changes which cases run, not what they draw. --bench prints rates of
- * expressions over data on the device beside the device's own copy of the same bytes, and the floor
- * of a launch; N bounds what it takes of the device's memory.
+ * "near", "programs", "multiply"); it changes which cases run, not what they draw. --bench prints
+ * rates of expressions over data on the device beside the device's own copy of the same bytes, and
+ * the floor of a launch; N bounds what it takes of the device's memory.
  */
 #include "tests/unit/kernels/cuda/checkcuda.h"
 
@@ -56,6 +56,7 @@ int main(int argc, char **argv)
         checkcuda_kth(&c);
         checkcuda_scans(&c);
         checkcuda_tables(&c);
+        checkcuda_near(&c);
         checkcuda_programs(&c);
         checkcuda_multiply(&c);
         printf("%llu checks with seed %llu, %llu failed\n", (unsigned long long)c.check.n_run,

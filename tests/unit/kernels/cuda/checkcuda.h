@@ -78,6 +78,7 @@ void checkcuda_counts(struct checkcuda *c);
 void checkcuda_kth(struct checkcuda *c);
 void checkcuda_scans(struct checkcuda *c);
 void checkcuda_tables(struct checkcuda *c);
+void checkcuda_near(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);
 void checkcuda_multiply(struct checkcuda *c);
 /* max_bytes: of the device, 0: as much as is polite. */
