@@ -13,6 +13,7 @@
 #include "proto/wire/pack.h"
 
 #define MOVED_NS   UINT64_C(50000000)
+#define PRIVATE_NS UINT64_C(200000000)
 #define TOLD_SHARE 10 /* of a rate: so much more or less is news */
 
 /* What multiplies matrices of floats, or why nothing does. */
@@ -79,12 +80,24 @@ static void report_jobs(struct worker *w)
     sched_each(w->sched, worker_report_moved, w);
 }
 
+/* The kernel looks at every page of the pool for it, while no other thread can map anything:
+ * whoever asks more often gets what is at most so old. */
+static uint64_t private_bytes(struct worker *w)
+{
+    uint64_t now = clock_ns();
+    if (!w->private_ns || now - w->private_ns >= PRIVATE_NS) {
+        w->private_bytes = procfiles_private_bytes();
+        w->private_ns = now;
+    }
+    return w->private_bytes;
+}
+
 /* What the kernel must look through its tables for. */
 static void pack_costly(msgpack_packer *p, struct worker *w, const struct sched_stats *stats)
 {
     pack_key_u64(p, "descriptors", procfiles_n_descriptors());
     pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats->n_rings);
-    pack_key_u64(p, "private_bytes", procfiles_private_bytes());
+    pack_key_u64(p, "private_bytes", private_bytes(w));
 }
 
 /* Whoever wants to know of jobs asks often: all that is then told is at hand. */

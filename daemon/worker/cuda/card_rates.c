@@ -36,7 +36,7 @@
 #define SMALL_ELEMENTS     1000
 #define WORK_ELEMENTS      16384
 #define WORK_MAX_GRAINS    128u
-#define PRODUCT_EXTENT     128
+#define PRODUCT_EXTENT     64
 #define PRODUCT_MAX_EXTENT 4096
 
 static const char small_expression[] = "a*a + a*3 - a";
