@@ -74,7 +74,7 @@ def test_memory_in_any_layout_and_whatever_reads_it(both):
         for case, shape in enumerate([(200_000,), (300, 500), (40, 50, 60), (7, 30, 20, 21),
                                       (2, 90_000), (60_000, 2)]):
             whole = region.array("i2", (2 << 20,))
-            u = laid_out(whole, shape, rng)
+            u = laid_out(whole, shape, rng) if case % 2 else whole[:np.prod(shape)].reshape(shape)
             whole[:] = rng.integers(-50, 50, whole.size)
             u = u.view(("i2", ">i2")[case % 2])
             at = u.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
@@ -87,6 +87,7 @@ def test_memory_in_any_layout_and_whatever_reads_it(both):
                                for engine in ("cpu", "cuda")]
                     np.testing.assert_array_equal(*results, err_msg=f"{expr} of {shape}")
             del u, whole
+        assert both.engine_info("cuda:0")["registered_bytes"] > 0
 
 
 @pytest.mark.parametrize("pools", [(("6M", 1),), (("64M", 2),)])
