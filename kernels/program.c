@@ -1,4 +1,5 @@
-/* What others ask of a finished program: references to it, and the shapes of what it reduces.
+/* What others ask of a finished program: references to it, the shapes of what it reduces, and words
+ * for places in its text.
  *
  * A reduction's result is made in the shape of its pass without the axes that are reduced, or with
  * length 1 in their places; counts have an axis of bins behind it. Planner, engines and worker all
@@ -6,6 +7,8 @@
  */
 #include "kernels/program.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +23,19 @@ struct program *program_free(struct program *program)
     if (program != NULL && --program->n_refs == 0)
         free(program);
     return NULL;
+}
+
+const char *program_format_place(const struct program_place *place,
+                                 char buffer[static PROGRAM_PLACE_SIZE])
+{
+    if (place->column == 0)
+        buffer[0] = '\0';
+    else if (place->line == 1)
+        snprintf(buffer, PROGRAM_PLACE_SIZE, "column %" PRIu32 ": ", place->column);
+    else
+        snprintf(buffer, PROGRAM_PLACE_SIZE, "line %" PRIu32 ", column %" PRIu32 ": ", place->line,
+                 place->column);
+    return buffer;
 }
 
 void program_list_stages(struct program *p)

@@ -86,6 +86,12 @@ enum operand_kind {
 /* The element's number in C order of the pass's shape, uint64. */
 #define OPERAND_INDEX_FLAT UINT16_MAX
 
+/* Where something stands in a request's texts: for refusals of who plans. */
+struct program_place {
+    uint16_t output;
+    uint32_t line, column; /* from 1, of characters; 0: nowhere */
+};
+
 struct operand {
     uint8_t kind;
     uint8_t dtype; /* enum dtype of the value */
@@ -246,7 +252,7 @@ struct pass {
  * - WINDOW_RANK: the mean of the elements at the places ranks[0] and ranks[1] of the ascending
  *   order, of any dtype where these are the same, else of floats; a NaN if there is one;
  * - CORRELATE: the sum of products with n_weights numbers in C order, of the dtypes of WINDOW_SUM.
- *   Of integers the weights are integers.
+ *   The numbers are float64; of integers uint64, which wrap as the products do.
  * The result has the operand's dtype. */
 struct program_window {
     uint16_t op;
@@ -258,6 +264,7 @@ struct program_window {
     union scalar beyond;            /* NEAR_CONSTANT */
     int64_t ranks[2];
     uint16_t first_weight, n_weights; /* in program->weights */
+    struct program_place place;
 };
 
 /* As many elements are needed in both directions. */
@@ -392,8 +399,9 @@ struct program_slab {
  * shape, which broadcasts to that of the pass. With n_steps 0 `begin` alone is done: so what a pass
  * reads near may be any expression. */
 struct program_repeat {
-    uint32_t n_steps, column; /* column: in the text, from 1 */
-    uint16_t begin, step;     /* in program->inner */
+    uint32_t n_steps;
+    struct program_place place;
+    uint16_t begin, step; /* in program->inner */
     uint16_t first_output, n_states;
     bool is_flat; /* a step reads nothing but states and numbers, and nothing can go wrong in it: it
                      may be done of elements that nobody needs */
@@ -432,6 +440,7 @@ struct program_input {
      * wraps_axes (bits) those of the other end follow. */
     int64_t around[ARRAY_MAX_NDIM];
     uint64_t wraps_axes;
+    struct program_place place; /* of what reads it near, or in windows; nowhere: nothing does */
 };
 
 /* An input as a pass reads it that says near(a, ...): at each place the element so far away, out of
@@ -486,7 +495,7 @@ struct program {
     struct program_repeat *repeats;
     struct pass *inner; /* passes of repeats */
     struct program_window *windows;
-    double *weights;
+    union scalar *weights;
 };
 
 static inline unsigned program_all_inputs(const struct program *program)
@@ -549,3 +558,10 @@ unsigned program_values(const struct program *program, unsigned pass,
 
 /* The program as text, one instruction a line, for --explain and tests. Truncates. */
 void program_print(const struct program *program, char *buffer, size_t n_bytes);
+
+/* As it stands before what is wrong there: "column 7: ", or behind the first line "line 3, column
+ * 7:
+ * ", or nothing where it is nowhere. Returns the buffer. */
+#define PROGRAM_PLACE_SIZE 48
+const char *program_format_place(const struct program_place *place,
+                                 char buffer[static PROGRAM_PLACE_SIZE]);

@@ -6,7 +6,8 @@
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
  *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false?,
  *       "exclusive": false?, "again": false?,
- *       "draws": {"seed": u?, "size": [..]?, "rows": "name"?}? }
+ *       "draws": {"seed": u?, "size": [..]?, "rows": "name"?}?,
+ *       "beyond": {"mode": "constant", "value": 0?}? }
  *
  *     ARRAY = {"dtype": "<f8", "shape": [..], "strides": [..]?, "open": false?, "at": LOCATION}
  *     LOCATION = {"kind": "inline", "data": bin}
@@ -22,6 +23,7 @@
 #pragma once
 
 #include "proto/array.h"
+#include "proto/near_mode.h"
 #include "proto/wire/message.h"
 
 #define REQUEST_MAX_ARGS       64
@@ -65,6 +67,15 @@ struct request_draws {
     int64_t size[ARRAY_MAX_NDIM];
 };
 
+extern const char *const request_modes[NEAR_N_MODES];
+
+/* Of near() and windows that name no mode. */
+struct request_beyond {
+    enum near_mode mode; /* NEAR_EDGE where the request says nothing */
+    enum dtype dtype;    /* NEAR_CONSTANT: a Python scalar, as of an argument */
+    union scalar value;
+};
+
 struct job_request {
     unsigned n_args, n_outputs;
     struct request_arg *args;
@@ -91,6 +102,7 @@ struct job_request {
     bool again;  /* what is behind the rings can be asked for again, from the beginning */
     bool settle; /* the owner will say job.settle when the output is in its place */
     struct request_draws draws;
+    struct request_beyond beyond;
     /* Not of the message: whoever knows the files says here that no output is stored over an
      * argument. */
     bool is_apart;

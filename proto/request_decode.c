@@ -58,31 +58,30 @@ static int decode_name(const msgpack_object *key, char *ret_name, struct gad_err
     return 0;
 }
 
-static int decode_scalar(const msgpack_object *value, struct request_arg *arg,
-                         struct gad_error *error)
+static int decode_scalar(const msgpack_object *value, const char *name, enum dtype *ret_dtype,
+                         union scalar *ret, struct gad_error *error)
 {
-    arg->is_scalar = true;
     switch (value->type) {
     case MSGPACK_OBJECT_BOOLEAN:
-        arg->scalar_dtype = DTYPE_BOOL;
-        arg->scalar.u64 = value->via.boolean;
+        *ret_dtype = DTYPE_BOOL;
+        ret->u64 = value->via.boolean;
         return 0;
     case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        arg->scalar_dtype = value->via.u64 > INT64_MAX ? DTYPE_UINT64 : DTYPE_INT64;
-        arg->scalar.u64 = value->via.u64;
+        *ret_dtype = value->via.u64 > INT64_MAX ? DTYPE_UINT64 : DTYPE_INT64;
+        ret->u64 = value->via.u64;
         return 0;
     case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        arg->scalar_dtype = DTYPE_INT64;
-        arg->scalar.i64 = value->via.i64;
+        *ret_dtype = DTYPE_INT64;
+        ret->i64 = value->via.i64;
         return 0;
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64:
-        arg->scalar_dtype = DTYPE_FLOAT64;
-        arg->scalar.f64 = value->via.f64;
+        *ret_dtype = DTYPE_FLOAT64;
+        ret->f64 = value->via.f64;
         return 0;
     default: break;
     }
-    int r = error_set(error, GAD_BAD_REQUEST, arg->name, "the scalar is not a number");
+    int r = error_set(error, GAD_BAD_REQUEST, name, "the scalar is not a number");
     error_expected(error, "an integer, a float or a bool");
     return r;
 }
@@ -100,8 +99,9 @@ static int decode_arg(struct decoding *d, const msgpack_object_kv *pair, struct 
     if (r)
         return r;
     const msgpack_object *scalar = map_find(&pair->val, "scalar");
+    arg->is_scalar = scalar != NULL;
     if (scalar != NULL)
-        return decode_scalar(scalar, arg, d->error);
+        return decode_scalar(scalar, arg->name, &arg->scalar_dtype, &arg->scalar, d->error);
     return array_decode_with(&pair->val, arg->name, d->n_fds, &d->used_fds, !d->is_plan,
                              &arg->array, d->error);
 }
@@ -398,6 +398,45 @@ static int decode_draws(const msgpack_object *params, struct job_request *reques
     return r == 0 && rows != NULL ? decode_rows(rows, n_chars, request, error) : r;
 }
 
+const char *const request_modes[NEAR_N_MODES] = {
+    [NEAR_EDGE] = "edge",           [NEAR_CONSTANT] = "constant", [NEAR_REFLECT] = "reflect",
+    [NEAR_SYMMETRIC] = "symmetric", [NEAR_WRAP] = "wrap",
+};
+
+static int decode_beyond(const msgpack_object *params, struct request_beyond *ret,
+                         struct gad_error *error)
+{
+    const msgpack_object *beyond = map_find(params, "beyond"), *value;
+    const char *word = "edge";
+    size_t n_chars = strlen(word);
+    int mode = 0;
+    if (beyond == NULL || beyond->type == MSGPACK_OBJECT_NIL)
+        return 0;
+    if (beyond->type != MSGPACK_OBJECT_MAP)
+        return error_set(error, GAD_BAD_REQUEST, "beyond", "'beyond' is not a map");
+    int r = map_str(beyond, "mode", &word, &n_chars, error);
+    if (r)
+        return r;
+    while (mode < NEAR_N_MODES && (strlen(request_modes[mode]) != n_chars ||
+                                   memcmp(request_modes[mode], word, n_chars) != 0))
+        mode++;
+    if (mode == NEAR_N_MODES) {
+        int shown = (int)min_u64(n_chars, 64);
+        r = error_set(error, GAD_BAD_ARGUMENT, "mode", "there is no mode '%.*s'", shown, word);
+        error_expected(error, "edge, constant, reflect, symmetric or wrap");
+        error_found(error, "%.*s", shown, word);
+        return r;
+    }
+    ret->mode = (enum near_mode)mode;
+    ret->dtype = DTYPE_INT64;
+    value = map_find(beyond, "value");
+    if (value != NULL && mode != NEAR_CONSTANT)
+        return error_set(error, GAD_BAD_ARGUMENT, "mode",
+                         "a value lies beyond the ends with mode 'constant' alone, not with '%s'",
+                         request_modes[mode]);
+    return value != NULL ? decode_scalar(value, "mode", &ret->dtype, &ret->value, error) : 0;
+}
+
 /* Finds the two lists and checks their counts. *ret_args may be NULL: no arguments. */
 static int find_lists(const msgpack_object *params, const msgpack_object **ret_args,
                       const msgpack_object **ret_outputs, struct gad_error *error)
@@ -461,6 +500,8 @@ int request_decode(const msgpack_object *params, unsigned n_fds, bool is_plan,
         r = decode_journal(&d, params, request);
     if (r == 0)
         r = decode_draws(params, request, error);
+    if (r == 0)
+        r = decode_beyond(params, &request->beyond, error);
     if (r) {
         request_free(request);
         return r;

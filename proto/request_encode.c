@@ -109,18 +109,17 @@ void array_encode(msgpack_packer *packer, const struct array *array)
     }
 }
 
-static void pack_scalar(msgpack_packer *p, enum dtype dtype, union scalar value)
+static void pack_scalar(msgpack_packer *p, const char *key, enum dtype dtype, union scalar value)
 {
-    msgpack_pack_map(p, 1);
     switch (dtype) {
-    case DTYPE_BOOL: pack_key_bool(p, "scalar", value.u64 != 0); break;
+    case DTYPE_BOOL: pack_key_bool(p, key, value.u64 != 0); break;
     case DTYPE_UINT8:
     case DTYPE_UINT16:
     case DTYPE_UINT32:
-    case DTYPE_UINT64: pack_key_u64(p, "scalar", value.u64); break;
-    case DTYPE_FLOAT32: pack_key_f64(p, "scalar", (double)value.f32); break;
-    case DTYPE_FLOAT64: pack_key_f64(p, "scalar", value.f64); break;
-    default: pack_key_i64(p, "scalar", value.i64); break;
+    case DTYPE_UINT64: pack_key_u64(p, key, value.u64); break;
+    case DTYPE_FLOAT32: pack_key_f64(p, key, (double)value.f32); break;
+    case DTYPE_FLOAT64: pack_key_f64(p, key, value.f64); break;
+    default: pack_key_i64(p, key, value.i64); break;
     }
 }
 
@@ -131,10 +130,12 @@ static void pack_args(msgpack_packer *p, const struct job_request *request)
     for (unsigned i = 0; i < request->n_args; i++) {
         const struct request_arg *arg = &request->args[i];
         pack_str(p, arg->name);
-        if (arg->is_scalar)
-            pack_scalar(p, arg->scalar_dtype, arg->scalar);
-        else
+        if (!arg->is_scalar) {
             array_encode(p, &arg->array);
+            continue;
+        }
+        msgpack_pack_map(p, 1);
+        pack_scalar(p, "scalar", arg->scalar_dtype, arg->scalar);
     }
 }
 
@@ -187,15 +188,25 @@ static void pack_draws(msgpack_packer *p, const struct job_request *request)
         pack_key_str(p, "rows", request->args[draws->rows].name);
 }
 
+static void pack_beyond(msgpack_packer *p, const struct request_beyond *beyond)
+{
+    bool has_value = beyond->mode == NEAR_CONSTANT;
+    pack_str(p, "beyond");
+    msgpack_pack_map(p, 1u + has_value);
+    pack_key_str(p, "mode", request_modes[beyond->mode]);
+    if (has_value)
+        pack_scalar(p, "value", beyond->dtype, beyond->value);
+}
+
 void request_encode(msgpack_packer *packer, const struct job_request *request)
 {
     bool has_engine = request->engine != ENGINE_AUTO, has_priority = request->priority != 0;
     bool has_label = request->label[0] != '\0', has_key = request->key[0] != '\0';
-    bool has_progress = request->progress_ms != 0;
+    bool has_progress = request->progress_ms != 0, has_beyond = request->beyond.mode != NEAR_EDGE;
     msgpack_pack_map(packer, 2u + has_engine + has_priority + has_label + has_key + has_progress +
                                  request->settle + request->tf32 + request->exclusive +
                                  request->again + request->has_journal +
-                                 has_draws(&request->draws));
+                                 has_draws(&request->draws) + has_beyond);
     pack_outputs(packer, request);
     pack_args(packer, request);
     if (has_engine)
@@ -218,6 +229,8 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
         pack_key_bool(packer, "again", true);
     if (has_draws(&request->draws))
         pack_draws(packer, request);
+    if (has_beyond)
+        pack_beyond(packer, &request->beyond);
     if (request->has_journal) {
         pack_str(packer, "journal");
         bool has_fd = request->journal_fd_index != REQUEST_NO_FD;

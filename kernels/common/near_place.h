@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "proto/near_mode.h"
+
 #include <stdint.h>
 
 #if defined(__CUDACC__)
@@ -14,8 +16,6 @@
 #else
 #define NEAR_INLINE static inline
 #endif
-
-enum near_mode { NEAR_EDGE, NEAR_CONSTANT, NEAR_REFLECT, NEAR_SYMMETRIC, NEAR_WRAP, NEAR_N_MODES };
 
 /* Where along an axis of this length the element at `at` is, which may lie beyond the ends by as
  * much as a near's offsets allow; -1: nowhere, it is the near's `beyond`. */

@@ -47,33 +47,43 @@ static void arena_deinit(struct arena *arena)
     }
 }
 
-void compiler_place(const struct compiler *c, uint32_t column, char ret_place[COMPILER_PLACE_SIZE])
+static unsigned output_of(const struct compiler *c, uint32_t column)
 {
-    uint32_t line = 1, n_before = 0;
-    for (uint32_t i = 0; i < c->n_chars && i + 1 < column; i++) {
-        if (c->text[i] != '\n')
+    uint32_t kept = column >> COMPILER_COLUMN_BITS;
+    return kept > 0 ? kept - 1 : c->output;
+}
+
+struct program_place compiler_place(const struct compiler *c, uint32_t column)
+{
+    const struct request_output *output = &c->request->outputs[output_of(c, column)];
+    uint32_t line = 1, n_before = 0, at = column & ((1u << COMPILER_COLUMN_BITS) - 1);
+    for (uint32_t i = 0; i < output->n_expr_chars && i + 1 < at; i++) {
+        if (output->expr[i] != '\n')
             continue;
         line++;
         n_before = i + 1;
     }
-    if (line == 1)
-        snprintf(ret_place, COMPILER_PLACE_SIZE, "column %u: ", column);
-    else
-        snprintf(ret_place, COMPILER_PLACE_SIZE, "line %u, column %u: ", line, column - n_before);
+    return (struct program_place){
+        .output = (uint16_t)output_of(c, column), .line = line, .column = at - n_before};
 }
 
 int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,
                   ...)
 {
-    char text[sizeof(c->error->message)], place[COMPILER_PLACE_SIZE] = "";
-    if (column != 0)
-        compiler_place(c, column, place);
-    int n = snprintf(text, sizeof(text), "%s", place);
+    char text[sizeof(c->error->message)], place_text[PROGRAM_PLACE_SIZE] = "";
+    char unnamed[REQUEST_UNNAMED_SIZE];
+    const char *argument = c->argument;
+    if (column != 0) {
+        struct program_place place = compiler_place(c, column);
+        program_format_place(&place, place_text);
+        argument = request_output_name(&c->request->outputs[place.output], place.output, unnamed);
+    }
+    int n = snprintf(text, sizeof(text), "%s", place_text);
     va_list args;
     va_start(args, format);
     vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
     va_end(args);
-    return error_set(c->error, status, c->argument, "%s", text);
+    return error_set(c->error, status, argument, "%s", text);
 }
 
 int compiler_no_memory(struct compiler *c)
@@ -92,6 +102,7 @@ static void set_output(struct compiler *c, unsigned index)
 {
     const struct request_output *output = &c->request->outputs[index];
     name_output(c, index);
+    c->output = index;
     c->text = output->expr;
     c->n_chars = (uint32_t)output->n_expr_chars;
 }
@@ -139,7 +150,6 @@ static int compile(struct compiler *c, struct program **ret)
     if (r)
         return r;
     name_output(c, 0); /* for limits that no single output exceeds */
-    c->n_chars = 0;    /* columns may be of any output's text: no lines are counted in one */
     r = passes_assign(c, &schedule);
     return r ? r : assemble_program(c, &schedule, ret);
 }
@@ -151,6 +161,7 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     struct compiler c;
     c.request = request;
     c.error = error;
+    c.output = 0;
     c.checks = NULL;
     c.n_checks = 0;
     c.needs_elements = -1;

@@ -18,6 +18,11 @@
 #define EXPR_MAX_DEPTH  200 /* of parentheses, calls, signs and powers inside each other */
 #define EXPR_MAX_SELECT 64  /* conditions of one select() */
 
+#define COMPILER_COLUMN_BITS 20
+_Static_assert(REQUEST_MAX_EXPR_CHARS + 1 < 1 << COMPILER_COLUMN_BITS &&
+                   REQUEST_MAX_OUTPUTS < 1 << (32 - COMPILER_COLUMN_BITS),
+               "columns have room for the output");
+
 struct arena {
     char *at, *end;
     struct arena_chunk *chunks;
@@ -35,7 +40,7 @@ struct check {
 /* A repeat(): one for each time that it is read in the text. */
 struct repeat {
     struct repeat *next;    /* of those whose types are known */
-    uint32_t column, first; /* first: of the AST_STEPPEDs in the AST */
+    uint32_t column, first; /* column: kept; first: of the AST_STEPPEDs in the AST */
     unsigned n_states;
     uint32_t n_steps;
     uint16_t first_state;      /* its number among all states */
@@ -56,7 +61,8 @@ struct compiler {
     struct gad_error *error;
     const char *argument; /* that errors name: the output's name, or "outputs[i]" */
     char unnamed[REQUEST_UNNAMED_SIZE];
-    const char *text; /* of the output at hand */
+    unsigned output;  /* at hand */
+    const char *text; /* its */
     uint32_t n_chars;
     struct arena arena;
     struct ast ast;
@@ -68,17 +74,20 @@ struct compiler {
     struct check *checks;                        /* checks.c; NULL: none yet */
     unsigned n_checks;
     int16_t needs_elements;       /* as in struct program */
-    uint32_t product_column;      /* where the last product is in the text; 0: there is none */
-    uint32_t *transposed_columns; /* of arguments, where last `.T`; NULL: nowhere */
+    uint32_t product_column;      /* where the last product is, kept; 0: there is none */
+    uint32_t *transposed_columns; /* of arguments, where last `.T`, kept; NULL: nowhere */
     struct repeat *repeats;       /* the last one whose types are known */
     uint16_t n_states;            /* of all of them, numbers */
 };
 
-enum { COMPILER_PLACE_SIZE = 48 };
-
-/* "column 7: ", or "line 3, column 7: " behind the first line of the output at hand. column: from
- * 1, among all characters of its text. */
-void compiler_place(const struct compiler *c, uint32_t column, char ret_place[COMPILER_PLACE_SIZE]);
+/* Columns count from 1, among all characters of the text of the output at hand. What may be refused
+ * when another one is, or none, keeps its column so: then it says which output's it is. */
+static inline uint32_t compiler_keep_column(const struct compiler *c, uint32_t column)
+{
+    return column | (c->output + 1) << COMPILER_COLUMN_BITS;
+}
+/* Of a column, kept or not. */
+struct program_place compiler_place(const struct compiler *c, uint32_t column);
 
 /* Fills the error; column 0: none is named. Returns status. */
 int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,

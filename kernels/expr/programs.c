@@ -2,7 +2,8 @@
  *
  * The key is exact: the owner; of each argument its name and its scalar with its dtype, or dtype,
  * shape, kind of location and whether it is in chunks; of each output its text, dtype, shape and
- * kind of where it goes, and which arguments may be the same memory; what draws take.
+ * kind of where it goes, and which arguments may be the same memory; what draws take; what lies
+ * beyond the ends of an axis.
  * Lengths stand before what they count, so different requests have different keys, and keys are
  * compared byte for byte: the hash only says where to look. What is no part of a program (offsets,
  * descriptors, strides, names of outputs) is no part of the key. Whoever lets the compiler read
@@ -99,6 +100,12 @@ static void put_draws(struct key *k, const struct request_draws *draws)
     put(k, draws->size, (size_t)draws->ndim * sizeof(draws->size[0]));
 }
 
+static void put_beyond(struct key *k, const struct request_beyond *beyond)
+{
+    put_u64(k, (uint64_t)beyond->mode | (uint64_t)beyond->dtype << 8);
+    put_u64(k, beyond->value.u64);
+}
+
 static void make_key(struct key *k, uint32_t owner, const struct job_request *request)
 {
     k->n_bytes = 0;
@@ -106,6 +113,7 @@ static void make_key(struct key *k, uint32_t owner, const struct job_request *re
     put_u64(k, owner | (uint64_t)request->n_args << 32);
     put_u64(k, request->n_outputs | (uint64_t)request->has_no_slabs << 32);
     put_draws(k, &request->draws);
+    put_beyond(k, &request->beyond);
     for (unsigned i = 0; i < request->n_args && !k->is_too_long; i++)
         put_arg(k, &request->args[i]);
     for (unsigned i = 0; i < request->n_outputs && !k->is_too_long; i++)

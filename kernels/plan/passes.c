@@ -480,10 +480,10 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list_values(p, index, &list);
     list.n += planner_list_windows(p->program, pass, &list.windows, list.operands + list.n);
     if (!planner_windows_fit(&list.windows))
-        return planner_refuse_windows(p);
+        return planner_refuse_windows(p, pass);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
     if (planned->geometry.is_too_large)
-        return planner_refuse_element(p);
+        return planner_refuse_element(p, pass);
     planned->needs_slot |= p->limits->engine->fills_slots || pass->repeats != 0;
     planned->needs_slot &= planned->geometry.n_grains > 0;
     if (planned->geometry.n_grains > 0) {

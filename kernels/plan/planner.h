@@ -81,9 +81,13 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass,
 int planner_check_near(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* reach.c: no-engine where it reads near with more offsets than the engine knows. */
 int planner_check_places(const struct planner *p, unsigned pass) GAD_MUST_CHECK;
-/* reach.c: limit-exceeded where not even one element of all that is read and kept together fits a
- * grain. Those before say more; this is what none of them has foreseen. */
-int planner_refuse_element(const struct planner *p);
+/* reach.c: of the output in whose text it stands, which the message begins with; of nowhere, of all
+ * outputs. Returns status. */
+int planner_refuse_at(const struct planner *p, enum gad_status status,
+                      const struct program_place *place, const char *format, ...) GAD_PRINTF(4, 5);
+/* reach.c: limit-exceeded where not even one element of all that the pass reads and keeps together
+ * fits a grain. Those before say more; this is what none of them has foreseen. */
+int planner_refuse_element(const struct planner *p, const struct pass *pass);
 /* window_grids.c: what of a grain the engine keeps for windows, each of these an internal operand.
  */
 #define PLANNER_MAX_WINDOW_GRIDS (4 * PROGRAM_MAX_MADE_WINDOWS)
@@ -97,7 +101,7 @@ unsigned planner_list_windows(const struct program *program, const struct pass *
                               struct planner_windows *ret, struct geometry_operand *ret_operands);
 /* Of one element. */
 bool planner_windows_fit(const struct planner_windows *windows);
-int planner_refuse_windows(const struct planner *p);
+int planner_refuse_windows(const struct planner *p, const struct pass *pass);
 /* bad-shape where its elements are more than 63 bits count. */
 int planner_check_space(const struct planner *p, const struct pass *pass) GAD_MUST_CHECK;
 /* Planning took so many steps more. */

@@ -20,23 +20,47 @@
 #include "proto/util.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define MOST_ELEMENT_BYTES (INT64_C(64) * 1024) /* of an operand, for one element of the pass */
 #define MOST_ALL_BYTES     (INT64_C(256) * 1024)
 
-static int refuse(const struct planner *p, const char *argument, const char *why)
+int planner_refuse_at(const struct planner *p, enum gad_status status,
+                      const struct program_place *place, const char *format, ...)
 {
-    error_set(p->error, GAD_BAD_ARGUMENT, argument, "near, or a window, of '%s': %s", argument,
-              why);
+    char text[sizeof(p->error->message)], at[PROGRAM_PLACE_SIZE], unnamed[REQUEST_UNNAMED_SIZE];
+    const char *name =
+        request_output_name(&p->request->outputs[place->output], place->output, unnamed);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return error_set(p->error, status, place->column > 0 ? name : "outputs", "%s%s",
+                     program_format_place(place, at), text);
+}
+
+static int refuse(const struct planner *p, const struct program_place *place, const char *argument,
+                  const char *why)
+{
+    char at[PROGRAM_PLACE_SIZE];
+
+    error_set(p->error, GAD_BAD_ARGUMENT, argument, "%snear, or a window, of '%s': %s",
+              program_format_place(place, at), argument, why);
     error_expected(p->error, "'%s' in a file or in memory: convert it first", argument);
     return GAD_BAD_ARGUMENT;
 }
 
-static int refuse_bytes(const struct planner *p, const char *argument, int64_t found, int64_t most)
+static int refuse_bytes(const struct planner *p, const struct program_input *input, int64_t found,
+                        int64_t most)
 {
-    error_set(p->error, GAD_LIMIT_EXCEEDED, argument,
-              "one element needs too much of an array: offsets of near() are so far apart, or "
-              "windows so large");
+    char at[PROGRAM_PLACE_SIZE];
+
+    error_set(p->error, GAD_LIMIT_EXCEEDED, p->request->args[input->arg].name,
+              "%sone element needs too much of an array: offsets of near() are so far apart, or "
+              "windows so large",
+              program_format_place(&input->place, at));
     error_expected(p->error, "at most %" PRId64 " bytes for one element", most);
     error_found(p->error, "%" PRId64, found);
     return GAD_LIMIT_EXCEEDED;
@@ -67,7 +91,12 @@ static bool repeats_wrap(const struct planner *p, const struct pass *pass, int n
 
 static int check_input(const struct planner *p, const struct pass *pass, unsigned index)
 {
-    const struct request_arg *arg = &p->request->args[p->program->inputs[index].arg];
+    const struct program_input *input = &p->program->inputs[index];
+    const struct request_arg *arg = &p->request->args[input->arg];
+    const struct program_place *place =
+        input->place.column == 0 && pass->repeats != 0
+            ? &p->program->repeats[__builtin_ctz(pass->repeats)].place
+            : &input->place;
     bool is_mixed;
 
     if (!p->limits->engine->has_windows && pass->windows_used) {
@@ -76,18 +105,18 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
         return GAD_NO_ENGINE;
     }
     if (planner_is_stream(&arg->array))
-        return refuse(p, arg->name, "it is a stream, which is read once, row by row");
+        return refuse(p, place, arg->name, "it is a stream, which is read once, row by row");
     if (arg->array.at.kind != LOCATION_PROVIDER)
         return 0;
     bool has_wrap = have_wrap(p->program, pass, index, &is_mixed);
     if (!has_wrap && !repeats_wrap(p, pass, arg->array.ndim))
         return 0;
     if (!arg->array.at.provider.wraps)
-        return refuse(p, arg->name,
+        return refuse(p, place, arg->name,
                       "its client gives no blocks of both ends of an axis, which mode "
                       "'wrap' needs");
     if (is_mixed)
-        return refuse(p, arg->name,
+        return refuse(p, place, arg->name,
                       "its blocks are asked of a client, and go on beyond the end of an "
                       "axis in one way, not with 'wrap' and another mode");
     return 0;
@@ -123,10 +152,10 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
         if (pass->repeats) /* planner_check_repeats() */
             continue;
         if (shape->reach && n_bytes > MOST_ELEMENT_BYTES)
-            return refuse_bytes(p, p->request->args[input->arg].name, n_bytes, MOST_ELEMENT_BYTES);
+            return refuse_bytes(p, input, n_bytes, MOST_ELEMENT_BYTES);
         n_all += n_bytes;
         if (shape->reach && n_all > MOST_ALL_BYTES)
-            return refuse_bytes(p, p->request->args[input->arg].name, n_all, MOST_ALL_BYTES);
+            return refuse_bytes(p, input, n_all, MOST_ALL_BYTES);
     }
     return 0;
 }
@@ -145,13 +174,29 @@ int planner_check_places(const struct planner *p, unsigned pass)
     return GAD_NO_ENGINE;
 }
 
-int planner_refuse_element(const struct planner *p)
+/* Of a repeat of the pass, of a window, or of what else it reads near; nowhere, if nothing is. */
+static struct program_place place_of(const struct program *program, const struct pass *pass)
 {
-    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
-              "one element needs more than a tile has room for, with all that is near to it");
+    struct program_place place = {.column = 0};
+
+    if (pass->repeats)
+        return program->repeats[__builtin_ctz(pass->repeats)].place;
+    if (pass->windows_used)
+        return program->windows[__builtin_ctzll(pass->windows_used)].place;
+    for (uint64_t left = pass->inputs_used; left && place.column == 0; left &= left - 1)
+        place = program->inputs[__builtin_ctzll(left)].place;
+    return place;
+}
+
+int planner_refuse_element(const struct planner *p, const struct pass *pass)
+{
+    const struct program_place place = place_of(p->program, pass);
+    int r = planner_refuse_at(
+        p, GAD_LIMIT_EXCEEDED, &place,
+        "one element needs more than a tile has room for, with all that is near to it");
     error_expected(p->error, "nearer elements, smaller windows, or fewer of them");
     error_found(p->error, "more");
-    return GAD_LIMIT_EXCEEDED;
+    return r;
 }
 
 /* ---- repeats ---- */
@@ -263,14 +308,14 @@ static int64_t least_bytes(const struct planner *p, const struct pass *pass, uin
 /* Not even one step beside what is near. */
 static int refuse_beside(const struct planner *p, const struct program_repeat *first, int64_t room)
 {
-    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
-              "column %" PRIu32 ": repeat: what is near beside it is so far away that one element "
-              "does not fit a tile, or an axis goes on with its other end here and otherwise there",
-              first->column);
+    int r = planner_refuse_at(
+        p, GAD_LIMIT_EXCEEDED, &first->place,
+        "repeat: what is near beside it is so far away that one element does not fit a tile, or an "
+        "axis goes on with its other end here and otherwise there");
     error_expected(p->error,
                    "one mode along an axis, or nearer elements: at most %" PRId64 " bytes", room);
     error_found(p->error, "more");
-    return GAD_LIMIT_EXCEEDED;
+    return r;
 }
 
 /* Whether no operand alone needs more for one element than there is where no runs are long. */
@@ -308,11 +353,11 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass, uint
     }
     if (good == 0)
         return refuse_beside(p, first, room);
-    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
-              "column %" PRIu32 ": repeat: what %" PRIu32 " steps read around a part of the arrays "
-              "does not fit a tile: take fewer at a time",
-              first->column, n_steps);
+    int r = planner_refuse_at(p, GAD_LIMIT_EXCEEDED, &first->place,
+                              "repeat: what %" PRIu32 " steps read around a part of the arrays "
+                              "does not fit a tile: take fewer at a time",
+                              n_steps);
     error_expected(p->error, "at most %" PRIu32 " step%s", good, good == 1 ? "" : "s");
     error_found(p->error, "%" PRIu32, n_steps);
-    return GAD_LIMIT_EXCEEDED;
+    return r;
 }

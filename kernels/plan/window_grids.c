@@ -85,12 +85,13 @@ bool planner_windows_fit(const struct planner_windows *windows)
     return n_all <= GRAIN_MAX_WINDOW_BYTES;
 }
 
-int planner_refuse_windows(const struct planner *p)
+int planner_refuse_windows(const struct planner *p, const struct pass *pass)
 {
-    error_set(p->error, GAD_LIMIT_EXCEEDED, "outputs",
-              "windows are so large, or windows of windows so deep, that one element needs more "
-              "memory than a thread has for them");
+    int r = planner_refuse_at(
+        p, GAD_LIMIT_EXCEEDED, &p->program->windows[__builtin_ctzll(pass->windows_used)].place,
+        "windows are so large, or windows of windows so deep, that one element needs more memory "
+        "than a thread has for them");
     error_expected(p->error, "at most %u bytes", GRAIN_MAX_WINDOW_BYTES);
     error_found(p->error, "more");
-    return GAD_LIMIT_EXCEEDED;
+    return r;
 }

@@ -35,9 +35,9 @@ struct window_taps {
     const void *src;
     const int64_t *offsets;
     size_t n_taps, n;
-    const double *weights; /* CORRELATE */
-    int64_t ranks[2];      /* WINDOW_RANK */
-    void *room;            /* WINDOW_RANK: n_taps x WINDOW_LANES elements */
+    const union scalar *weights; /* CORRELATE: float64 or, of integers, uint64 */
+    int64_t ranks[2];            /* WINDOW_RANK */
+    void *room;                  /* WINDOW_RANK: n_taps x WINDOW_LANES elements */
     void *dst;
 };
 typedef void window_taps_fn(const struct window_taps *t);

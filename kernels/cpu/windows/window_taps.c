@@ -29,7 +29,7 @@ STORE_TAPS(f32, f64)
 STORE_TAPS(f64, f64)
 STORE_TAPS(u64, u64)
 
-#define CORRELATE(T, A, AS_WEIGHT)                                                                 \
+#define CORRELATE(T, A)                                                                            \
     void KERNEL_SYMBOL(window_correlate_##T)(const struct window_taps *t)                          \
     {                                                                                              \
         for (size_t x = 0; x < t->n; x += WINDOW_LANES) {                                          \
@@ -38,7 +38,7 @@ STORE_TAPS(u64, u64)
             memset(&sum, 0, sizeof(sum));                                                          \
             for (size_t k = 0; k < t->n_taps; k++) {                                               \
                 struct A##_lanes v = load_##A##_of_##T(src + t->offsets[k]);                       \
-                A weight = AS_WEIGHT(t->weights[k]);                                               \
+                A weight = t->weights[k].A;                                                        \
                 for (int i = 0; i < VECTORS(A); i++)                                               \
                     sum.v[i] += v.v[i] * weight;                                                   \
             }                                                                                      \
@@ -49,11 +49,9 @@ STORE_TAPS(u64, u64)
                 put_##T((T *)t->dst + x, sum, n);                                                  \
         }                                                                                          \
     }
-#define AS_IT_IS(w)   (w)
-#define AS_INTEGER(w) (u64)(i64)(w)
-CORRELATE(f32, f64, AS_IT_IS)
-CORRELATE(f64, f64, AS_IT_IS)
-CORRELATE(u64, u64, AS_INTEGER)
+CORRELATE(f32, f64)
+CORRELATE(f64, f64)
+CORRELATE(u64, u64)
 
 /* Places ----------------------------------------------------------------------------------- */
 

@@ -43,7 +43,7 @@ static uint16_t index_node(struct lower *l)
 {
     uint16_t node = 0;
     if (l->r == 0)
-        l->r = graph_index(l->c, -1, &node);
+        l->r = graph_index(l->c, l->n->column, -1, &node);
     return node;
 }
 

@@ -121,7 +121,7 @@ static uint16_t count_pairs(struct lower *l, enum op op, uint16_t table, int64_t
 {
     uint16_t index = 0, over = 0, node = 0;
     if (l->r == 0)
-        l->r = graph_index(l->c, -1, &index);
+        l->r = graph_index(l->c, l->n->column, -1, &index);
     if (l->r == 0)
         l->r = graph_shape(l->c, 0, 1, &n_pairs, false, &over);
     uint16_t first = lower_lookup(l, OP_TAKE, index, table);
@@ -146,7 +146,7 @@ static uint16_t digitize_either(struct lower *l, enum op op, uint16_t x, uint16_
         l->r = checks_add(l->c, l->n, is_both, 0, "the bins must grow, or fall, all the way",
                           "bins in ascending or descending order", "array of bins in no order");
     if (l->r == 0)
-        l->r = graph_index(l->c, -1, &index);
+        l->r = graph_index(l->c, l->n->column, -1, &index);
     uint16_t reversed = lower_binary(l, OP_SUBTRACT, integer(l, length - 1), index);
     index = lower_where(l, is_falling, reversed, index);
     table = lower_table(l, lower_lookup(l, OP_TAKE, index, table), length);
@@ -216,6 +216,17 @@ static bool has_all(enum dtype dtype, int64_t length)
     return n_bits < 63 && INT64_C(1) << n_bits <= length;
 }
 
+/* Of index() alone the shape is not known here, so not which there are. */
+static int free_indices(struct compiler *c, const struct ast_node *n)
+{
+    int r = compiler_fail(c, GAD_BAD_SHAPE, types_child_column(c, n, 1),
+                          "take: how many indices there are follows from what they meet, so that "
+                          "none can be told to be outside");
+    error_expected(c->error, "mode=clip or mode=wrap, or indices that have a shape");
+    error_found(c->error, "index() of any array");
+    return r;
+}
+
 /* From -length on; those below 0 count from the end. What is still below 0 then is, without its
  * sign, beyond any length. */
 static uint16_t raise_index(struct lower *l, uint16_t given, int64_t length)
@@ -228,7 +239,9 @@ static uint16_t raise_index(struct lower *l, uint16_t given, int64_t length)
         index = lower_where(l, compare(l, OP_LESS, given, 0), from_end, index);
     }
     uint16_t place = lower_cast(l, is_signed ? index : given, DTYPE_UINT64);
-    if (l->r == 0 && !has_all(dtype, length))
+    if (l->r == 0 && !has_all(dtype, length) && l->c->graph.nodes[given].is_free)
+        l->r = free_indices(l->c, l->n);
+    else if (l->r == 0 && !has_all(dtype, length))
         l->r = checks_add_indices(l->c, l->n, place, l->c->graph.nodes[given].shape, is_signed,
                                   length);
     return index;

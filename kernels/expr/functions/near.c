@@ -32,8 +32,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const modes[NEAR_N_MODES] = {"edge", "constant", "reflect", "symmetric", "wrap"};
-
 #define FIRST_OFFSET 3 /* among the children: behind x, mode and value */
 
 struct near {
@@ -73,7 +71,7 @@ static int too_far(const struct near *k, unsigned child, int axis, __int128 offs
     int r = compiler_fail(c, GAD_BAD_SHAPE, types_child_column(c, k->l.n, child),
                           "near: axis %d has length %" PRId64 ", and mode '%s' says nothing of "
                           "what is so far beyond its ends",
-                          axis, k->dims[axis], modes[k->shift.modes[axis]]);
+                          axis, k->dims[axis], request_modes[k->shift.modes[axis]]);
     error_expected(c->error, "%" PRId64 " to %" PRId64, -most, most);
     error_found(c->error, "%s", scalar_format(offset, text));
     return r;
@@ -131,16 +129,19 @@ int near_read_mode(struct compiler *c, const struct ast_node *n, enum dtype dtyp
 {
     const struct ast_node *value = literals_find(c, n, "value");
     const char *name = op_info((enum op)n->op)->name;
-    struct value zero = {.kind = VALUE_INTEGER};
-    *ret_mode = NEAR_EDGE;
-    int r = literals_word(c, n, "mode", modes, NEAR_N_MODES, ret_mode);
+    const struct request_beyond *of_job = &c->request->beyond;
+    const bool is_own = value != NULL || literals_find(c, n, "mode") != NULL;
+    const struct value otherwise = is_own ? (struct value){.kind = VALUE_INTEGER}
+                                          : scalar_of_request(of_job->dtype, of_job->value);
+    *ret_mode = of_job->mode;
+    int r = literals_word(c, n, "mode", request_modes, NEAR_N_MODES, ret_mode);
     if (r != 0 || (value == NULL && *ret_mode != NEAR_CONSTANT))
         return r;
     if (*ret_mode != NEAR_CONSTANT) {
         r = compiler_fail(c, GAD_BAD_EXPRESSION, value->column,
                           "%s: 'value' is what lies beyond the ends with mode 'constant'", name);
         error_expected(c->error, "mode='constant'");
-        error_found(c->error, "mode '%s'", modes[*ret_mode]);
+        error_found(c->error, "mode '%s'", request_modes[*ret_mode]);
         return r;
     }
     if (value != NULL && value->value.kind == VALUE_NODE) {
@@ -150,15 +151,16 @@ int near_read_mode(struct compiler *c, const struct ast_node *n, enum dtype dtyp
         error_found(c->error, "an array");
         return r;
     }
-    const struct value *v = value != NULL ? &value->value : &zero;
+    const struct value *v = value != NULL ? &value->value : &otherwise;
+    uint32_t column = value != NULL ? value->column : n->column;
     if (v->kind == VALUE_FLOAT && !dtype_is_float(dtype)) {
-        r = compiler_fail(c, GAD_BAD_DTYPE, value->column,
-                          "%s: 'value' is no %s, which the elements are", name, dtype_name(dtype));
+        r = compiler_fail(c, GAD_BAD_DTYPE, column, "%s: 'value' is no %s, which the elements are",
+                          name, dtype_name(dtype));
         error_expected(c->error, "%s", dtype_name(dtype));
         error_found(c->error, "float64");
         return r;
     }
-    return scalar_convert(c, value != NULL ? value->column : n->column, v, dtype, ret_beyond);
+    return scalar_convert(c, column, v, dtype, ret_beyond);
 }
 
 /* ---- down to the arguments ---- */
@@ -214,7 +216,7 @@ static int move_input(const struct near *k, uint16_t node, uint16_t *ret)
     const struct graph *g = &k->l.c->graph;
     const struct graph_node *n = &g->nodes[node];
     const struct shape *shape = &g->shapes[n->shape];
-    struct near_shift shift = {.beyond = {.u64 = 0}};
+    struct near_shift shift = {.column = k->shift.column};
     bool is_constant = false, was_constant = false;
     if (k->is_spread && graph_is_state(n->arg))
         return refuse(k, "a repeat", "its steps are made for the elements themselves",
@@ -261,7 +263,7 @@ static uint16_t place_along(struct lower *l, const struct near *k, int axis)
     enum op inwards = offset < 0 ? OP_MAXIMUM : OP_MINIMUM;
     uint16_t index = 0;
     if (l->r == 0)
-        l->r = graph_index(l->c, axis - k->ndim, &index);
+        l->r = graph_index(l->c, l->n->column, axis - k->ndim, &index);
     if (offset == 0)
         return index;
     uint16_t at = lower_binary(l, OP_ADD, index, integer_node(l, offset));
@@ -283,10 +285,12 @@ static uint16_t place_along(struct lower *l, const struct near *k, int axis)
     }
 }
 
-/* The number of the element in C order. */
-static uint16_t number_of_place(struct lower *l, const struct near *k)
+/* The number of the element in C order, for a number of this shape. */
+static uint16_t number_of_place(struct lower *l, const struct near *k, uint16_t shape)
 {
-    uint16_t number = integer_node(l, 0);
+    uint16_t number = 0;
+    if (l->r == 0)
+        l->r = graph_const(l->c, DTYPE_INT64, (union scalar){.i64 = 0}, shape, &number);
     for (int i = 0; i < k->ndim; i++)
         number = lower_binary(l, OP_ADD,
                               lower_binary(l, OP_MULTIPLY, number, integer_node(l, k->dims[i])),
@@ -307,7 +311,7 @@ static int move_index(const struct near *k, uint16_t node, uint16_t *ret)
         if (n.sized == SIZED_DIFFERENTLY || g->shapes[n.sized].n_elements != k->n_elements)
             return refuse(k, "random numbers", "they are fewer than the elements of the array",
                           "random numbers of the array's size");
-        *ret = number_of_place(&l, k);
+        *ret = number_of_place(&l, k, n.shape);
         return l.r;
     }
     int64_t axis = n.axis < 0 ? n.axis + k->ndim : n.axis;
@@ -397,7 +401,7 @@ static uint16_t is_inside(struct lower *l, int axis_from_end, int64_t offset, in
 {
     uint16_t index = 0;
     if (l->r == 0)
-        l->r = graph_index(l->c, -axis_from_end, &index);
+        l->r = graph_index(l->c, l->n->column, -axis_from_end, &index);
     struct value limit = {.kind = VALUE_INTEGER, .integer = offset > 0 ? length - offset : -offset};
     return lower_binary(l, offset > 0 ? OP_LESS : OP_GREATER_EQUAL, index,
                         lower_value(l, &limit, DTYPE_INT64));
@@ -427,7 +431,7 @@ static uint16_t constant_beyond(struct near *k, uint16_t node)
 int near_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
                struct value *ret)
 {
-    struct near k = {.l = {c, n, 0}};
+    struct near k = {.l = {c, n, 0}, .shift = {.column = compiler_keep_column(c, n->column)}};
     bool is_beyond = false;
     uint16_t node, moved = 0;
     unsigned mode;

@@ -135,7 +135,7 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
     for (unsigned i = 0; i < 2; i++)
         if (nodes[key.src[i]].level >= key.level)
             key.level = nodes[key.src[i]].level + 1;
-    c->product_column = n->column;
+    c->product_column = compiler_keep_column(c, n->column);
     r = graph_find_or_add(c, &key, &node);
     return r ? r : types_set_node(node, ret);
 }

@@ -339,7 +339,7 @@ static uint16_t stack(struct quantiles *s, const uint16_t *values)
     if (l->r == 0)
         l->r = graph_const(c, DTYPE_BOOL, (union scalar){.u64 = 1}, stacked, &all);
     if (l->r == 0)
-        l->r = graph_index(c, -ndim, &index);
+        l->r = graph_index(c, l->n->column, -ndim, &index);
     for (unsigned i = s->n - 1; i-- > 0;) {
         struct value number = {.kind = VALUE_INTEGER, .integer = i};
         uint16_t is_this = lower_binary(l, OP_EQUAL, index, lower_value(l, &number, DTYPE_INT64));

@@ -156,7 +156,7 @@ static uint16_t number_by_rows(struct draw *d)
     if (d->l.r == 0)
         d->l.r = graph_flat_index(c, true, d->shape, &flat);
     if (d->l.r == 0)
-        d->l.r = graph_index(c, -ndim, &index);
+        d->l.r = graph_index(c, d->l.n->column, -ndim, &index);
     rows = lower_binary(&d->l, OP_SUBTRACT, rows, lower_cast(&d->l, index, DTYPE_UINT64));
     rows = lower_binary(&d->l, OP_MULTIPLY, rows, random_u64(d, (uint64_t)n_each));
     return lower_binary(&d->l, OP_ADD, rows, flat);

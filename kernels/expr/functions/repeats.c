@@ -18,6 +18,7 @@
 #include "kernels/expr/functions/functions.h"
 #include "kernels/expr/rules/rules.h"
 #include "kernels/expr/schedule/build.h"
+#include "kernels/expr/text/scalar.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -86,6 +87,16 @@ static int find_shape(struct compiler *c, struct repeat *repeat)
     return 0;
 }
 
+/* Whether what an array begins with can be of the dtype. */
+static bool may_be(const struct value *v, enum dtype dtype)
+{
+    switch (v->kind) {
+    case VALUE_INTEGER: return dtype != DTYPE_BOOL && scalar_fits(v, dtype);
+    case VALUE_FLOAT: return dtype_is_float(dtype);
+    default: return true;
+    }
+}
+
 /* Whether all arrays of both begin as the same. */
 static bool begins_like(struct compiler *c, const struct repeat *repeat, const struct repeat *other)
 {
@@ -94,7 +105,8 @@ static bool begins_like(struct compiler *c, const struct repeat *repeat, const s
     for (unsigned i = 0; i < repeat->n_states; i++) {
         uint16_t node;
         const struct value *v = initial_of(c, repeat, i);
-        if (types_as(c, 0, v, (enum dtype)other->dtypes[i], &node) != 0 || node != other->begin[i])
+        enum dtype dtype = (enum dtype)other->dtypes[i];
+        if (!may_be(v, dtype) || types_as(c, 0, v, dtype, &node) != 0 || node != other->begin[i])
             return false;
     }
     return true;
@@ -165,9 +177,19 @@ static bool broadcasts_to(const struct compiler *c, uint16_t shape, uint16_t to)
     int ndim = a->ndim;
     if (shape == to || b->ndim == 0)
         return true;
-    memcpy(dims, a->dims, (size_t)ndim * sizeof(*dims));
+    if (ndim > 0)
+        memcpy(dims, a->dims, (size_t)ndim * sizeof(*dims));
     return b->ndim <= ndim && array_broadcast(&ndim, dims, b->ndim, b->dims, NULL) == 0 &&
            memcmp(dims, a->dims, (size_t)ndim * sizeof(*dims)) == 0;
+}
+
+/* A running sum is no node of anything. */
+static int set_node(struct compiler *c, uint32_t column, const struct value *v, enum dtype dtype,
+                    uint16_t *ret)
+{
+    if (v->kind == VALUE_NODE && c->graph.nodes[v->node].kind == NODE_SCAN)
+        return graph_used_scan(c, column, (enum op)c->graph.nodes[v->node].op);
+    return types_as(c, column, v, dtype, ret);
 }
 
 static int set_nodes(struct compiler *c, const struct ast_node *n)
@@ -178,9 +200,9 @@ static int set_nodes(struct compiler *c, const struct ast_node *n)
         unsigned child = 1 + repeat->n_states + i;
         enum dtype dtype = (enum dtype)repeat->dtypes[i];
         uint32_t column = types_child_column(c, n, child);
-        int r = types_as(c, column, types_child(c, n, child), dtype, &repeat->step[i]);
+        int r = set_node(c, column, types_child(c, n, child), dtype, &repeat->step[i]);
         if (r == 0)
-            r = types_as(c, c->ast.nodes[repeat->first + i].column, initial_of(c, repeat, i), dtype,
+            r = set_node(c, c->ast.nodes[repeat->first + i].column, initial_of(c, repeat, i), dtype,
                          &repeat->begin[i]);
         if (r)
             return r;

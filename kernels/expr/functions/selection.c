@@ -196,7 +196,7 @@ static uint16_t weights(struct digits *d, uint16_t base)
     if (d->is_first)
         return unit;
     if (l->r == 0)
-        l->r = graph_index(compiler_of(d), -1, &index);
+        l->r = graph_index(compiler_of(d), l->n->column, -1, &index);
     if (d->s->n > 1) {
         uint16_t row = integer(d, DTYPE_INT64, d->n_values + 1);
         uint16_t in_row = lower_binary(l, OP_REMAINDER, index, row);

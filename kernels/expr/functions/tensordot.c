@@ -144,7 +144,7 @@ int tensordot_apply(struct compiler *c, const struct ast_node *n, const struct v
     for (unsigned i = 0; i < 2; i++)
         if (c->graph.nodes[key.src[i]].level >= key.level)
             key.level = c->graph.nodes[key.src[i]].level + 1;
-    c->product_column = n->column;
+    c->product_column = compiler_keep_column(c, n->column);
     r = graph_find_or_add(c, &key, &node);
     return r ? r : types_set_node(node, ret);
 }

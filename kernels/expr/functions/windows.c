@@ -37,6 +37,7 @@ struct moving {
     bool has_floats;          /* among the kernel's numbers */
     unsigned kernel_ndim;
     int64_t kernel_shape[ARRAY_MAX_NDIM];
+    const struct ast_node **numbers; /* the kernel's, in C order */
     struct window window;
 };
 
@@ -203,7 +204,7 @@ static int add_weight(struct moving *m, const struct ast_node *number, unsigned 
         return r;
     }
     m->has_floats |= number->value.kind == VALUE_FLOAT;
-    m->window.weights[w->n_weights++] = scalar_as_double(&number->value);
+    m->numbers[w->n_weights++] = number;
     return 0;
 }
 
@@ -217,21 +218,34 @@ static int read_list(struct moving *m, const struct ast_node *n, unsigned depth)
     return r;
 }
 
-static void turn_around(double *weights, unsigned n)
+/* Once the dtype is known in which the products are summed. Integers wrap there: of uint64 there
+ * may be negative ones. */
+static int set_weights(struct moving *m, enum dtype dtype)
 {
-    for (unsigned i = 0; i < n / 2; i++) {
-        double taken = weights[i];
-        weights[i] = weights[n - 1 - i];
-        weights[n - 1 - i] = taken;
+    struct compiler *c = m->l.c;
+    unsigned n = m->window.program.n_weights;
+    union scalar *weights = arena_take(&c->arena, n * sizeof(*weights));
+    if (weights == NULL)
+        return compiler_no_memory(c);
+    for (unsigned i = 0; i < n; i++) {
+        const struct ast_node *number = m->numbers[m->l.n->op == OP_CONVOLVE ? n - 1 - i : i];
+        const struct value *v = &number->value;
+        bool is_negative = v->kind != VALUE_FLOAT && v->integer < 0;
+        enum dtype as = dtype_is_float(dtype) ? DTYPE_FLOAT64 : is_negative ? DTYPE_INT64 : dtype;
+        int r = scalar_convert(c, number->column, v, as, &weights[i]);
+        if (r)
+            return r;
     }
+    m->window.weights = weights;
+    return 0;
 }
 
 static int read_kernel(struct moving *m)
 {
     struct compiler *c = m->l.c;
     const struct ast_node *given = literals_find(c, m->l.n, "kernel");
-    m->window.weights = arena_take(&c->arena, PROGRAM_MAX_WEIGHTS * sizeof(double));
-    if (m->window.weights == NULL)
+    m->numbers = arena_take(&c->arena, PROGRAM_MAX_WEIGHTS * sizeof(*m->numbers));
+    if (m->numbers == NULL)
         return compiler_no_memory(c);
     int r = read_list(m, given, 0);
     if (r)
@@ -250,8 +264,6 @@ static int read_kernel(struct moving *m)
                               "the axes of a kernel are in ascending order", "another order");
         m->window.program.size[m->axes[i]] = m->kernel_shape[i];
     }
-    if (m->l.n->op == OP_CONVOLVE)
-        turn_around(m->window.weights, m->window.program.n_weights);
     return 0;
 }
 
@@ -334,6 +346,7 @@ static struct near_shift around_of(const struct moving *m)
 {
     struct near_shift shift;
     memset(&shift, 0, sizeof(shift));
+    shift.column = m->window.column;
     for (int i = 0; i < m->shape.ndim; i++) {
         if (m->shape.dims[i] <= 1)
             continue;
@@ -361,6 +374,7 @@ int windows_apply(struct compiler *c, const struct ast_node *n, const struct val
     unsigned mode = NEAR_EDGE;
     memset(&m, 0, sizeof(m));
     m.l = (struct lower){c, n, 0};
+    m.window.column = compiler_keep_column(c, n->column);
     int r = types_as_node(c, types_child_column(c, n, 0), &args[0], &node);
     if (r)
         return r;
@@ -375,8 +389,11 @@ int windows_apply(struct compiler *c, const struct ast_node *n, const struct val
     if (r)
         return r;
     node = lower_cast(&m.l, node, operand_dtype(&m, types_of_node(c, node)));
-    if (m.l.r)
-        return m.l.r;
+    r = m.l.r;
+    if (r == 0 && is_kernel(n))
+        r = set_weights(&m, types_of_node(c, node));
+    if (r)
+        return r;
     r = near_read_mode(c, n, types_of_node(c, node), &mode, &m.window.program.beyond);
     memset(m.window.program.modes, (int)mode, sizeof(m.window.program.modes));
     const struct near_shift around = around_of(&m);

@@ -38,8 +38,7 @@ int axes_apply(struct compiler *c, const struct ast_node *n, const struct value 
         error_found(c->error, "%s", scalar_format(axis->integer, text));
         return r;
     }
-    c->axis_columns[(int)axis->integer + ARRAY_MAX_NDIM] = n->column;
-    int r = graph_index(c, (int64_t)axis->integer, &node);
+    int r = graph_index(c, n->column, (int64_t)axis->integer, &node);
     return r ? r : types_set_node(node, ret);
 }
 

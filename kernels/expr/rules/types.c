@@ -149,13 +149,7 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
         int r = graph_input(c, n->arg, n->is_transposed, &node);
         return r ? r : types_set_node(node, ret);
     }
-    *ret = (struct value){.kind = VALUE_INTEGER, .integer = arg->scalar.i64};
-    if (arg->scalar_dtype == DTYPE_BOOL)
-        *ret = (struct value){.kind = VALUE_BOOL, .integer = arg->scalar.u64 != 0};
-    else if (arg->scalar_dtype == DTYPE_UINT64)
-        ret->integer = arg->scalar.u64;
-    else if (arg->scalar_dtype == DTYPE_FLOAT64)
-        *ret = (struct value){.kind = VALUE_FLOAT, .number = arg->scalar.f64};
+    *ret = scalar_of_request(arg->scalar_dtype, arg->scalar);
     return 0;
 }
 

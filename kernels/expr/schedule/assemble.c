@@ -84,9 +84,9 @@ static unsigned find_together(const struct emitter *e, const struct graph_node *
     return program_all_inputs(p);
 }
 
-static int too_many_inputs(struct emitter *e, unsigned n_more)
+static int too_many_inputs(struct emitter *e, uint32_t column, unsigned n_more)
 {
-    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
+    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, column,
                           "too many arguments are used in different ways: as they are, "
                           "transposed, or near and far apart");
     error_expected(e->c->error, "at most %d, each of these counted", REQUEST_MAX_ARGS);
@@ -119,6 +119,8 @@ static bool list_input(struct emitter *e, struct graph_node *n, struct extent *e
             extents[index].low[i] = extents[index].high[i] = shift ? shift->offsets[i] : 0;
         extend(&extents[index], shift, shape->ndim);
     }
+    if (shift && input->place.column == 0)
+        input->place = compiler_place(e->c, shift->column);
     memcpy(input->around, extents[index].around, sizeof(input->around));
     input->wraps_axes |= shift ? shift->wraps_axes : 0;
     bool is_moved = graph_is_moved(g, n);
@@ -135,6 +137,7 @@ static int list_inputs(struct emitter *e)
 {
     struct graph *g = &e->c->graph;
     unsigned n_used = 0, n_more = 0;
+    uint32_t column = 0; /* of the first offsets for which there is no room */
     uint16_t *used = arena_take(&e->c->arena, g->n_nodes * sizeof(*used));
     struct extent *extents = arena_take(&e->c->arena, REQUEST_MAX_ARGS * sizeof(*extents));
     if (used == NULL || extents == NULL)
@@ -148,9 +151,14 @@ static int list_inputs(struct emitter *e)
             used[at] = used[at - 1];
         used[at] = i;
     }
-    for (unsigned i = 0; i < n_used; i++)
-        n_more += !list_input(e, &g->nodes[used[i]], extents);
-    return n_more > 0 ? too_many_inputs(e, n_more) : 0;
+    for (unsigned i = 0; i < n_used; i++) {
+        const struct graph_node *n = &g->nodes[used[i]];
+        if (list_input(e, &g->nodes[used[i]], extents))
+            continue;
+        column = column == 0 && n->near != 0 ? g->shifts[n->near - 1]->column : column;
+        n_more++;
+    }
+    return n_more > 0 ? too_many_inputs(e, column, n_more) : 0;
 }
 
 /* Numbers those that are needed, sources first; their weights follow each other. */
@@ -167,7 +175,7 @@ static int list_windows(struct emitter *e)
         if (p->n_windows == PROGRAM_MAX_WINDOWS || n_weights > PROGRAM_MAX_WEIGHTS) {
             bool is_full = p->n_windows == PROGRAM_MAX_WINDOWS;
             unsigned limit = is_full ? PROGRAM_MAX_WINDOWS : PROGRAM_MAX_WEIGHTS;
-            int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many %s",
+            int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, window->column, "too many %s",
                                   is_full ? "windows" : "numbers in kernels");
             error_expected(e->c->error, "at most %u", limit);
             return r;
@@ -176,6 +184,7 @@ static int list_windows(struct emitter *e)
         *w = window->program;
         w->dtype = g->nodes[n->src[0]].dtype;
         w->pass = (uint16_t)(p->n_passes + p->n_windows);
+        w->place = compiler_place(e->c, window->column);
         w->first_weight = p->n_weights;
         if (w->n_weights > 0)
             memcpy(p->weights + p->n_weights, window->weights, w->n_weights * sizeof(*p->weights));
@@ -186,30 +195,36 @@ static int list_windows(struct emitter *e)
     return 0;
 }
 
+static int beside_repeat(struct emitter *e, uint32_t column)
+{
+    int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, column,
+                          "a window in one pass with a repeat: store one of the two first");
+    error_expected(e->c->error, "one of the two, stored");
+    return r;
+}
+
 /* What a pass reads through windows is read with it. ret_made: how many windows are made for it. */
 static int add_windows_reads(struct emitter *e, struct pass *pass, unsigned *made,
                              unsigned *ret_made)
 {
+    uint32_t column = 0;
     *ret_made = 0;
     for (uint64_t left = pass->windows_used; left; left &= left - 1) {
         unsigned of = e->draft.windows[__builtin_ctzll(left)].pass;
+        column = emit_window_column(e, left);
         *ret_made += 1 + made[__builtin_ctzll(left)];
         pass->inputs_used |= e->draft.passes[of].inputs_used;
         pass->reduced_used |= e->draft.passes[of].reduced_used;
         pass->tables_used |= e->draft.passes[of].tables_used;
     }
     if (*ret_made > PROGRAM_MAX_MADE_WINDOWS) {
-        int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "too many windows of windows");
+        int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, column, "too many windows of windows");
         error_expected(e->c->error, "at most %d, each counted wherever it is read",
                        PROGRAM_MAX_MADE_WINDOWS);
         return r;
     }
-    if (pass->windows_used && pass->repeats) {
-        int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
-                              "a window in one pass with a repeat: store one of the two first");
-        error_expected(e->c->error, "one of the two, stored");
-        return r;
-    }
+    if (pass->windows_used && pass->repeats)
+        return beside_repeat(e, column);
     return pass->windows_used ? emit_check_results(e, pass) : 0;
 }
 
@@ -231,6 +246,9 @@ static int emit_windows(struct emitter *e)
                                   .is_own = true};
         struct pass *pass = &p->passes[p->windows[i].pass];
         r = emit_pass(e, pass, &root, 1);
+        if (r == 0 && pass->states_used != 0)
+            r = beside_repeat(e,
+                              e->c->graph.windows[e->c->graph.nodes[e->windows[i]].window]->column);
         if (r == 0)
             r = add_windows_reads(e, pass, made, &made[i]);
     }

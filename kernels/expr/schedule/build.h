@@ -31,7 +31,8 @@ int graph_window(struct compiler *c, uint32_t column, const struct window *windo
 /* The same instruction of other sources. */
 int graph_remake(struct compiler *c, uint32_t column, uint16_t node, const uint16_t *src,
                  uint16_t *ret) GAD_MUST_CHECK;
-int graph_index(struct compiler *c, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
+/* column: of what says so, for axes_check(). */
+int graph_index(struct compiler *c, uint32_t column, int64_t axis, uint16_t *ret) GAD_MUST_CHECK;
 /* The element's number, of a shape of its own or of none. */
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape,
                      uint16_t *ret) GAD_MUST_CHECK;

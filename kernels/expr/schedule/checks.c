@@ -52,9 +52,9 @@ static void set_texts(struct program_check *check, const struct compiler *c,
                       const struct ast_node *n, const char *message)
 {
     snprintf(check->argument, sizeof(check->argument), "%s", c->argument);
-    char place[COMPILER_PLACE_SIZE];
-    compiler_place(c, n->column, place);
-    snprintf(check->message, sizeof(check->message), "%s%s: %s", place,
+    const struct program_place place = compiler_place(c, n->column);
+    char text[PROGRAM_PLACE_SIZE];
+    snprintf(check->message, sizeof(check->message), "%s%s: %s", program_format_place(&place, text),
              op_info((enum op)n->op)->name, message);
 }
 

@@ -23,9 +23,9 @@ enum { STATE_NEW, STATE_DONE };
 
 #define IS_OPEN 0x8000u /* on the stack: sources are done, emit the node itself */
 
-static int too_many(struct emitter *e, const char *what, unsigned limit)
+static int too_many(struct emitter *e, uint32_t column, const char *what, unsigned limit)
 {
-    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0, "the expression needs more than %u %s",
+    int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, column, "the expression needs more than %u %s",
                           limit, what);
     error_expected(e->c->error, "at most %u %s", limit, what);
     return r;
@@ -43,7 +43,7 @@ static int take_register(struct emitter *e, uint8_t *ret)
     *ret = 0;
     uint32_t free_registers = ~e->used_registers;
     if (free_registers == 0)
-        return too_many(e, "registers", PROGRAM_MAX_REGISTERS);
+        return too_many(e, 0, "registers", PROGRAM_MAX_REGISTERS);
     uint32_t index = (uint32_t)__builtin_ctz(free_registers);
     e->used_registers |= 1u << index;
     if (index + 1 > e->most_registers)
@@ -67,7 +67,7 @@ static int const_operand(struct emitter *e, struct graph_node *n, uint16_t *ret)
     struct program *p = &e->draft;
     if (n->index == NODE_NONE) {
         if (p->n_consts == PROGRAM_MAX_CONSTS)
-            return too_many(e, "constants", PROGRAM_MAX_CONSTS);
+            return too_many(e, 0, "constants", PROGRAM_MAX_CONSTS);
         p->consts[p->n_consts] = (struct program_const){(enum dtype)n->dtype, n->value};
         n->index = p->n_consts++;
     }
@@ -87,15 +87,16 @@ static int near_operand(struct emitter *e, struct pass *pass, struct graph_node 
     const struct near_shift *shift = e->c->graph.shifts[n->near - 1];
     if (n->index == NODE_NONE || n->index < pass->first_near) {
         if (pass->n_nears == PASS_MAX_NEARS)
-            return too_many(e, "offsets of near() in one pass", PASS_MAX_NEARS);
+            return too_many(e, shift->column, "offsets of near() in one pass", PASS_MAX_NEARS);
         if (p->n_nears == e->max_nears)
-            return too_many(e, "offsets of near()", e->max_nears);
+            return too_many(e, shift->column, "offsets of near()", e->max_nears);
         struct program_near *near = &p->nears[p->n_nears];
         *near = (struct program_near){.input = n->register_index, .beyond = shift->beyond};
         memcpy(near->offsets, shift->offsets, sizeof(near->offsets));
         memcpy(near->modes, shift->modes, sizeof(near->modes));
         n->index = p->n_nears++;
-        pass->n_nears++;
+        if (pass->n_nears++ == 0)
+            e->near_column = shift->column;
     }
     *ret = n->index;
     use_input(pass, n, n->register_index);
@@ -122,7 +123,7 @@ int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, str
         return 0;
     case NODE_WINDOW:
         if (e->is_inner) {
-            int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
+            int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, e->c->graph.windows[n->window]->column,
                                   "a window in the steps of a repeat: take one step at a time");
             error_expected(e->c->error, "steps without windows");
             return r;
@@ -149,7 +150,7 @@ int emit_operand(struct emitter *e, struct pass *pass, struct graph_node *n, str
 struct insn *emit_next_insn(struct emitter *e)
 {
     if (e->draft.n_insns == e->max_insns) {
-        (void)too_many(e, "instructions", PROGRAM_MAX_INSNS);
+        (void)too_many(e, 0, "instructions", PROGRAM_MAX_INSNS);
         return NULL;
     }
     struct insn *insn = &e->draft.insns[e->draft.n_insns++];
@@ -436,7 +437,7 @@ int emit_check_results(struct emitter *e, const struct pass *pass)
     }
     if (__builtin_popcountll(pass->reduced_used) + __builtin_popcountll(pass->tables_used) >
         PASS_MAX_RESULTS)
-        return too_many(e, "results of reductions in one pass", PASS_MAX_RESULTS);
+        return too_many(e, 0, "results of reductions in one pass", PASS_MAX_RESULTS);
     if (n_bytes <= PASS_MAX_TABLE_BYTES)
         return 0;
     int r = compiler_fail(e->c, GAD_LIMIT_EXCEEDED, 0,
@@ -461,7 +462,10 @@ static int check_near(struct emitter *e, const struct pass *pass, const struct r
     bool is_near = pass->n_nears != 0 || pass->states_used != 0 || pass->windows_used != 0;
     if (!is_near || what == NULL)
         return 0;
-    int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, 0,
+    uint32_t column = pass->windows_used != 0 ? emit_window_column(e, pass->windows_used)
+                      : pass->n_nears != 0    ? e->near_column
+                                              : 0;
+    int r = compiler_fail(e->c, GAD_BAD_EXPRESSION, column,
                           "%s in one pass with %s: store one of the two first",
                           pass->windows_used != 0 ? "a window" : "near", what);
     error_expected(e->c->error, "one of the two, stored");

@@ -251,10 +251,10 @@ static int shift_intern(struct compiler *c, const struct near_shift *shift, uint
     if (g->shifts == NULL)
         return compiler_no_memory(c);
     for (*ret = 0; *ret < g->n_shifts; (*ret)++)
-        if (memcmp(g->shifts[*ret], shift, sizeof(*shift)) == 0)
+        if (memcmp(g->shifts[*ret], shift, offsetof(struct near_shift, column)) == 0)
             return 0;
     if (g->n_shifts == EXPR_MAX_SHIFTS)
-        return too_many(c, 0, "offsets of near()", EXPR_MAX_SHIFTS);
+        return too_many(c, shift->column, "offsets of near()", EXPR_MAX_SHIFTS);
     struct near_shift *copy = arena_take(&c->arena, sizeof(*copy));
     if (copy == NULL)
         return compiler_no_memory(c);
@@ -330,9 +330,10 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
     return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
-int graph_index(struct compiler *c, int64_t axis, uint16_t *ret)
+int graph_index(struct compiler *c, uint32_t column, int64_t axis, uint16_t *ret)
 {
     struct graph_node key = graph_key(NODE_INDEX, DTYPE_INT64);
+    c->axis_columns[axis + ARRAY_MAX_NDIM] = column;
     key.axis = axis;
     key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
     key.is_free = true;

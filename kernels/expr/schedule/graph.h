@@ -126,12 +126,14 @@ struct near_shift {
     union scalar beyond;
     int64_t around[ARRAY_MAX_NDIM];
     uint64_t wraps_axes;
+    uint32_t column; /* kept; of those that differ in nothing else it is the first one's */
 };
 
-/* Of a NODE_WINDOW, all but dtype, pass and the place of its weights. */
+/* Of a NODE_WINDOW, all but dtype, pass, its place and that of its weights. */
 struct window {
     struct program_window program;
-    double *weights;
+    const union scalar *weights;
+    uint32_t column; /* kept, as of near_shift */
 };
 
 struct shape {

@@ -103,7 +103,15 @@ struct emitter {
     uint16_t *stack;
     bool is_in_loop;                       /* in the steps of one */
     uint16_t windows[PROGRAM_MAX_WINDOWS]; /* their nodes */
+    uint32_t near_column;                  /* of the first one of the pass at hand, kept */
 };
+
+/* Of the first of these windows, bits; kept. */
+static inline uint32_t emit_window_column(const struct emitter *e, uint64_t windows)
+{
+    const struct graph *g = &e->c->graph;
+    return g->windows[g->nodes[e->windows[__builtin_ctzll(windows)]].window]->column;
+}
 
 /* That what the pass reads of earlier ones is not too much. */
 int emit_check_results(struct emitter *e, const struct pass *pass) GAD_MUST_CHECK;

@@ -223,7 +223,7 @@ int stepping_emit(struct emitter *e)
         const struct shape *shape = &e->c->graph.shapes[r->shape];
         struct program_repeat *of = &p->repeats[r->number];
         *of = (struct program_repeat){.n_steps = r->n_steps,
-                                      .column = r->column,
+                                      .place = compiler_place(e->c, r->column),
                                       .begin = p->n_inner,
                                       .step = p->n_inner + 1u,
                                       .first_output = r->first_output,
@@ -236,9 +236,10 @@ int stepping_emit(struct emitter *e)
             status = emit_inner(e, r, r->step);
         if (status == 0)
             status = find_reach(e, r, of);
-        find_kind(p, of);
-        if (status == 0)
+        if (status == 0) {
+            find_kind(p, of);
             status = join(e, r, of);
+        }
     }
     return status;
 }

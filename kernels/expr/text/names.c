@@ -193,7 +193,7 @@ static int note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
         c->transposed_columns = arena_take(&c->arena, n_bytes);
     if (c->transposed_columns == NULL)
         return compiler_no_memory(c);
-    c->transposed_columns[arg] = column;
+    c->transposed_columns[arg] = compiler_keep_column(c, column);
     return 0;
 }
 

@@ -19,6 +19,16 @@
 #define INTEGER_MIN ((__int128)INT64_MIN)
 #define INTEGER_MAX ((__int128)UINT64_MAX)
 
+struct value scalar_of_request(enum dtype dtype, union scalar scalar)
+{
+    switch (dtype) {
+    case DTYPE_BOOL: return (struct value){.kind = VALUE_BOOL, .integer = scalar.u64 != 0};
+    case DTYPE_UINT64: return (struct value){.kind = VALUE_INTEGER, .integer = scalar.u64};
+    case DTYPE_FLOAT64: return (struct value){.kind = VALUE_FLOAT, .number = scalar.f64};
+    default: return (struct value){.kind = VALUE_INTEGER, .integer = scalar.i64};
+    }
+}
+
 double scalar_as_double(const struct value *v)
 {
     return v->kind == VALUE_FLOAT ? v->number : (double)v->integer;

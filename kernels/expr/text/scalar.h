@@ -5,6 +5,8 @@
 
 int scalar_fold(struct compiler *c, const struct ast_node *n, const struct value *args,
                 struct value *ret) GAD_MUST_CHECK;
+/* One of a request. */
+struct value scalar_of_request(enum dtype dtype, union scalar scalar);
 double scalar_as_double(const struct value *v);
 bool scalar_fits(const struct value *v, enum dtype dtype);
 /* As NumPy converts when the other operand has `dtype`: an integer must fit. */

@@ -226,7 +226,7 @@ int states_parse(struct parser *p, const struct token *name, uint32_t *ret)
     struct repeat *repeat = arena_take(&p->c->arena, sizeof(*repeat));
     if (repeat == NULL)
         return compiler_no_memory(p->c);
-    *repeat = (struct repeat){.column = name->start + 1};
+    *repeat = (struct repeat){.column = compiler_keep_column(p->c, name->start + 1)};
     int r = parser_advance(p);
     if (r == 0)
         r = p->token.kind == TOKEN_CLOSE ? no_step(p) : parse_all(p, &s, repeat, children);

@@ -36,7 +36,8 @@ static const char everything[] =
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
     " 'settle': true, 'tf32': true, 'exclusive': true, 'journal': {'fd': 6},"
-    " 'draws': {'seed': 18446744073709551615, 'size': [2, 3], 'rows': 'c'}, 'unknown': [1, 2, 3]}";
+    " 'draws': {'seed': 18446744073709551615, 'size': [2, 3], 'rows': 'c'},"
+    " 'beyond': {'mode': 'constant', 'value': -2.5}, 'unknown': [1, 2, 3]}";
 
 static void check_everything(const struct job_request *q)
 {
@@ -93,6 +94,9 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(int, q->draws.ndim, 2));
     cr_assert(eq(i64, q->draws.size[1], 3));
     cr_assert(eq(uint, q->draws.rows, 2));
+    cr_assert(eq(int, q->beyond.mode, NEAR_CONSTANT));
+    cr_assert(eq(int, q->beyond.dtype, DTYPE_FLOAT64));
+    cr_assert(eq(dbl, q->beyond.value.f64, -2.5));
 }
 
 Test(request, everything_that_can_be_said_is_decoded)
@@ -251,6 +255,11 @@ Test(request, refuses_malformed_params)
     static const struct refusal rows[] = {
         {"{}", GAD_BAD_REQUEST, "outputs"},
         {"{'outputs': []}", GAD_BAD_REQUEST, "outputs"},
+        {"{" O ", 'beyond': 'wrap'}", GAD_BAD_REQUEST, "beyond"},
+        {"{" O ", 'beyond': {'mode': 3}}", GAD_BAD_REQUEST, "mode"},
+        {"{" O ", 'beyond': {'mode': 'wrp'}}", GAD_BAD_ARGUMENT, "mode"},
+        {"{" O ", 'beyond': {'mode': 'edge', 'value': 1}}", GAD_BAD_ARGUMENT, "mode"},
+        {"{" O ", 'beyond': {'mode': 'constant', 'value': 'x'}}", GAD_BAD_REQUEST, "mode"},
         {"{'outputs': {}}", GAD_BAD_REQUEST, "outputs"},
         {"{'outputs': [1]}", GAD_BAD_REQUEST, "outputs[0]"},
         {"{'outputs': [{}]}", GAD_BAD_REQUEST, "outputs[0]"},

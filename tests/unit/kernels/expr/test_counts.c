@@ -282,6 +282,10 @@ Test(expr_counts, lookups_have_numpys_dtypes_and_shapes)
         {"take(small, b)", "int32 (3, 4)"},
         {"take(small, f4)", "bad-dtype: column 1: take needs integers as its indices"},
         {"take(empty, empty)", "int32 (0,)"},
+        {"f8 * take(row, index(0), mode=clip)", "float64 (3, 4)"},
+        {"f8 * take(row, index(0))",
+         "bad-shape: column 16: take: how many indices there are follows from what they meet, so "
+         "that none can be told to be outside"},
         {"take(empty, small)", "bad-index: column 1: take: there is nothing to take from"},
         {"take(small, i1, axis=1)", "bad-shape: column 22: take: axis 1 of an array of one axis"},
         {"take(f8, i1, axis=1)",

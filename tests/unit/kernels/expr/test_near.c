@@ -125,13 +125,50 @@ Test(expr_near, refusals_say_what_to_write)
         {"near(f8 + normal(0, 1, size=(4,), seed=1), 1, 0)",
          "bad-expression: column 1: near of random numbers: they are fewer than the elements of "
          "the array"},
-        {"near(f8, 1, 0) @ f8.T",
-         "bad-expression: near in one pass with a matrix product: store one of the two first"},
-        {"median(near(f8, 1, 0))",
-         "bad-expression: near in one pass with a quantile: store one of the two first"},
+        {"near(f8, 1, 0) @ f8.T", "bad-expression: column 1: near in one pass with a matrix "
+                                  "product: store one of the two first"},
+        {"median(\n near(f8, 1, 0))", "bad-expression: line 2, column 2: near in one pass with a "
+                                      "quantile: store one of the two first"},
         {"near(f8, 1, 0, mode=reflect)", "float64 (3, 4)"},
+        {"near(normal(size=(3, 5), seed=1), 1, 0)", "float64 (3, 5)"},
     };
     EXPECT_RESULTS(cases);
+}
+
+/* Of several outputs it is told whose, behind the first line with the line. */
+Test(expr_near, what_is_refused_when_all_texts_are_read_is_told_with_its_place)
+{
+    struct fixture *f = fixture_new();
+    cr_assert(
+        eq(int, fixture_compile(f, "f8; median(\n\n near(f8, 1, 0)); f4"), GAD_BAD_EXPRESSION));
+    cr_expect(eq(str, f->error.argument, (char *)"outputs[1]"));
+    cr_expect(strncmp(f->error.message, "line 3, column 2: near in one pass", 34) == 0, "%s",
+              f->error.message);
+    fixture_free(f);
+}
+
+Test(expr_near, a_request_may_say_what_is_beyond_the_ends)
+{
+    struct fixture *f = fixture_new();
+    f->request.beyond.mode = NEAR_WRAP;
+    cr_assert(eq(int,
+                 fixture_compile(f, "near(f8, 1, 0) + near(f8, 0, 1, mode=reflect) + "
+                                    "window_max(f8, 3)"),
+                 0));
+    cr_expect(strstr(f->text, "at 1 wrap, 0\n") != NULL, "%s", f->text);
+    cr_expect(strstr(f->text, "at 0, 1 reflect\n") != NULL, "%s", f->text);
+    cr_expect(eq(int, f->program->windows[0].modes[1], NEAR_WRAP));
+    fixture_free(f);
+    f = fixture_new();
+    f->request.beyond = (struct request_beyond){
+        .mode = NEAR_CONSTANT, .dtype = DTYPE_FLOAT64, .value = {.f64 = 2.5}};
+    cr_assert(eq(int, fixture_compile(f, "near(f8, 1, 0) + near(f8, 0, 1, mode=constant)"), 0));
+    cr_expect(eq(dbl, f->program->nears[0].beyond.f64, 2.5));
+    cr_expect(eq(dbl, f->program->nears[1].beyond.f64, 0)); /* the call's own mode has its own */
+    expect_result(f, "near(i4, 1, 0)",
+                  "bad-dtype: column 1: near: 'value' is no int32, which the elements are");
+    expect_result(f, "near(i4, 1, 0, value=3)", "int32 (3, 4)");
+    fixture_free(f);
 }
 
 /* near(big, ...) + near(big, ...), each with another offset. */

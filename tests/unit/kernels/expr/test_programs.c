@@ -127,6 +127,9 @@ enum change {
     CHANGE_DRAWS_SEED,
     CHANGE_DRAWS_SIZE,
     CHANGE_DRAWS_ROWS,
+    CHANGE_BEYOND,
+    CHANGE_BEYOND_VALUE,
+    CHANGE_BEYOND_DTYPE,
     CHANGE_TO,
     CHANGE_TO_DTYPE,
     CHANGE_TO_KIND,
@@ -160,6 +163,9 @@ static void change(struct asked *a, enum change what)
     case CHANGE_DRAWS_SEED: a->f->request.draws.has_seed = true; break;
     case CHANGE_DRAWS_SIZE: a->f->request.draws.ndim = 1; break;
     case CHANGE_DRAWS_ROWS: a->f->request.draws.rows = 1; break;
+    case CHANGE_BEYOND: a->f->request.beyond.mode = NEAR_WRAP; break;
+    case CHANGE_BEYOND_VALUE: a->f->request.beyond.value.i64 = 3; break;
+    case CHANGE_BEYOND_DTYPE: a->f->request.beyond.dtype = DTYPE_FLOAT64; break;
     case CHANGE_TO:
         output->has_to = true;
         output->to = f8->array;

@@ -64,6 +64,20 @@ Test(expr_repeats, dtypes_grow_until_they_stay)
     EXPECT_RESULTS(cases);
 }
 
+/* Another one that begins with as many numbers and arrays, but not of the same dtypes. */
+Test(expr_repeats, several_that_begin_differently)
+{
+    static const struct expected cases[] = {
+        {"t = repeat(3, i1 = i1, u8 = u8); h = 0.5; t + repeat(2, h = h + f4, f4 = f4)",
+         "float32 (3, 4)"},
+        {"t = repeat(3, b = b, u8 = u8); t + repeat(2, k = k + i4, i4 = i4)", "int32 (3, 4)"},
+        {"t = repeat(3, i1 = i1, u8 = u8); h = 200; t + repeat(2, h = h + i4, i4 = i4)",
+         "int32 (3, 4)"},
+        {"h = 1.0; repeat(2, h = h*2)", "float64 ()"},
+    };
+    EXPECT_RESULTS(cases);
+}
+
 Test(expr_repeats, refusals_say_what_to_write)
 {
     static const struct expected cases[] = {
@@ -95,6 +109,12 @@ Test(expr_repeats, refusals_say_what_to_write)
         {"repeat(2, f4 = f4 - mean(f8, axis=0))",
          "bad-expression: column 1: repeat: a step can have one number that another pass makes, "
          "not an array of them"},
+        {"repeat(2, f8 = cumsum(row))",
+         "bad-expression: column 16: cumsum can only be a whole output: store it, then compute "
+         "with what is stored"},
+        {"w = cumsum(row); repeat(2, w = row)",
+         "bad-expression: column 28: cumsum can only be a whole output: store it, then compute "
+         "with what is stored"},
         {"repeat(2, row = row + f8)",
          "bad-shape: column 21: repeat: this step has shape (3, 4), and the arrays (4,)"},
         {"repeat(2, f8 = f8 + row, row = row)",
@@ -108,6 +128,14 @@ Test(expr_repeats, refusals_say_what_to_write)
          "another one"},
         {"repeat(2, f4 = f4 @ f4.T)", "bad-expression: column 23: attributes are not supported, "
                                       "but for .T and .mT behind an argument's name"},
+        {"0*f8 +\n window_max(f8, 3) + repeat(2, f8 = f8 + 1)",
+         "bad-expression: line 2, column 2: a window in one pass with a repeat: store one of the "
+         "two first"},
+        {"t = repeat(2, k = k); window_max(iterate(2, f8 = f8 + t), 1)",
+         "bad-expression: column 23: a window in one pass with a repeat: store one of the two "
+         "first"},
+        {"t = window_max(f8, 3); repeat(2, f4 = f4, t = 0.5)",
+         "bad-expression: column 5: a window in the steps of a repeat: take one step at a time"},
         {"median(repeat(2, f4 = f4 + 1))",
          "bad-expression: near in one pass with a quantile: store one of the two first"},
         {"repeat = 3; repeat + f4",

@@ -84,7 +84,10 @@ static const struct refused {
     {"window_mean(f8 - sum(f8, axis=1, keepdims=True), 3)",
      "column 1: window_mean of a reduction: that is made by another pass", GAD_BAD_EXPRESSION},
     {"near(window_mean(f8, 3), 1, 0)", "column 1: near of a window", GAD_BAD_EXPRESSION},
-    {"median(window_mean(f8, 3))", "a window in one pass with a quantile", GAD_BAD_EXPRESSION},
+    {"median(window_mean(f8, 3))", "column 8: a window in one pass with a quantile",
+     GAD_BAD_EXPRESSION},
+    {"correlate(i4, [[1, 9223372036854775808]])",
+     "column 20: the number 9223372036854775808 is out of bounds for int64", GAD_BAD_EXPRESSION},
 };
 
 Test(expr_windows, what_cannot_be_is_refused_with_its_column)
@@ -107,5 +110,6 @@ Test(expr_windows, of_windows_have_a_limit_however_they_are_written)
     cr_expect(eq(int, fixture_compile(f, BOTH(BOTH(BOTH(BOTH("f8"))))), GAD_LIMIT_EXCEEDED));
     cr_expect(strstr(f->error.message, "too many windows of windows") != NULL, "%s",
               f->error.message);
+    cr_expect(strncmp(f->error.message, "column ", 7) == 0, "%s", f->error.message);
     fixture_free(f);
 }

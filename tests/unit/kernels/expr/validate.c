@@ -364,7 +364,7 @@ static const char *check_inner(struct walk *of, const struct program_repeat *r, 
 
 static const char *check_repeat(struct walk *w, const struct program_repeat *r)
 {
-    CHECK(r->n_steps >= 1 && r->n_steps <= REPEAT_MAX_STEPS && r->column > 0);
+    CHECK(r->n_steps >= 1 && r->n_steps <= REPEAT_MAX_STEPS && r->place.column > 0);
     CHECK(r->first_output >= w->program->n_outputs);
     CHECK(r->first_output + r->n_states <= w->program->n_all_outputs);
     for (int i = 0; i < r->ndim; i++)
