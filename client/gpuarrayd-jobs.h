@@ -77,7 +77,8 @@ struct gad_repeat {
     unsigned n_outputs;
     const struct gad_output *outputs;
     const char *engine, *label; /**< as of struct gad_job_options */
-    int priority;               /**< likewise */
+    const struct gad_beyond *beyond;
+    int priority; /**< likewise */
     gad_step_fn *step;
     bool (*is_cancelled)(const void *data); /**< asked some times a second; true: GAD_CANCELLED */
     void *data;                             /**< of both */

@@ -158,6 +158,14 @@ enum gad_pad_mode {
     GAD_PAD_WRAP       /**< its other end: b c | a b c | a b */
 };
 
+/** What lies beyond the ends of an axis for near() and windows that name no mode; where a job does
+ * not say it, the element at the end. */
+struct gad_beyond {
+    enum gad_pad_mode mode;
+    struct gad_scalar value; /**< of GAD_PAD_CONSTANT; GAD_SCALAR_NONE: 0. In an array of integers
+                                  it is one that the dtype has: GAD_BAD_EXPRESSION */
+};
+
 /** The border of one axis: before and after the array. */
 struct gad_pad {
     int64_t before, after;            /**< elements, 0 or more */

@@ -471,14 +471,14 @@ struct gad_job_options {
     const char *journal_path; /**< where; NULL: beside the output, its name and ".journal", removed
                        at a good end. While another job has it, gad_submit() waits 10 s: GAD_BUSY */
     bool tf32;      /**< a device may round float32 to the 10 bits of TF32 before it multiplies
-                         matrices, which is several times as fast; it adds in float32. It is leave, not
-                         an order: product_precision of the job's stats says "tf32" where it was done.
-                         No effect on other jobs and dtypes, and on the CPU engine */
+                         matrices, several times as fast; it adds in float32. It is leave, not an order:
+                         product_precision of the job's stats says "tf32" where it was done */
     bool exclusive; /**< nobody else writes to the outputs' files while the job runs: where elements
-                         of an output lie a few bytes apart (a column), those between them may be
-                         read and written back as they were, so that many elements go out at once.
-                         Results do not depend on it; what others write there may be lost */
-    const struct gad_draws *draws; /**< of random functions: gpuarrayd-random.h; may be NULL */
+                         of an output lie a few bytes apart (a column), those between may be read
+                         and written back, so that many elements go out at once. Results do not
+                         depend on it; what others write there may be lost */
+    const struct gad_draws *draws;   /**< of random functions: gpuarrayd-random.h; may be NULL */
+    const struct gad_beyond *beyond; /**< of near() and windows: gpuarrayd-move.h; may be NULL */
     bool may_copy; /**< a new file may share the blocks of the file that is its one argument. Such
                         a job has no number, goes on while somebody waits; engine "client" */
 };

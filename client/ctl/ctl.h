@@ -224,6 +224,8 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
 #define CTL_IN_QUOTES    "; many files are one source as a pattern in quotes: 'x*.npy'"
 #define CTL_DESTINATIONS "file.npy, file.npz:name, file.h5:/dataset, file.raw" /* for the help */
 int ctl_parse_destination(struct ctl_job *job, char *word, struct gad_error *error);
+/* When all words are read: bad-argument where one is in no expression. */
+int ctl_check_used(const struct ctl_job *job, struct gad_error *error);
 int ctl_open_sources(struct ctl_job *job, struct gad_client *client, struct gad_error *error);
 void ctl_warn_packed_job(const struct ctl_job *job);
 void ctl_job_deinit(struct ctl_job *job);

@@ -168,6 +168,9 @@ static void hint_version(const struct gad_error *error, char *hint, size_t n_byt
 /* Mostly a chunk that cannot be read; show has one source alone. */
 static const char *hint_provider_failed(const struct gad_error *error)
 {
+    if (strcmp(verb, "map") == 0)
+        return "the function, or a source of it, as the message says: 'gpuarrayctl show SOURCE' "
+               "reads a source";
     return error->argument[0] != '\0' || strcmp(verb, "show") == 0
                ? "a new copy of the file, if it is damaged; 'gpuarrayctl info SOURCE' prints how "
                  "it "

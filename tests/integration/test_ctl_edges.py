@@ -57,6 +57,18 @@ def test_what_is_printed_never_goes_to_the_daemon_or_into_a_file(daemon, place):
     assert b"protocol-error" not in run(place, "stats").stdout
 
 
+def test_a_word_that_no_expression_uses_is_refused(place):
+    for words, near in ((("x + 1", "x=2", "y=3"), None), (("tempo + 1", "tempi=2"), "tempo"),
+                        (("1e5 + x", "x=1", "e5=2"), None)):
+        done = run(place, "run", *words, "--json")
+        error = json.loads(done.stdout or done.stderr)["error"]
+        assert done.returncode == 2 and error["code"] == "bad-argument", (words, error)
+        assert error["argument"] == words[-1].split("=")[0]
+        assert near is None or f"did you mean '{near}'?" in error["message"]
+    done = run(place, "run", "f(x) = x*k; y = f(2); q, r = divmod(j, 4)", "k=3", "j=7")
+    assert done.stdout == b"y = 6\nq = 1\nr = 3\n", done
+
+
 def test_labels_are_one_line_of_text_whatever_the_words_are(daemon, place):
     assert run(place, "run", "max(a\n +\ta)", "a=a.npy").stdout == b"22\n"
     shutil.copy(place.path / "work/a.npy", os.fsencode(place.path) + b"/work/x\xff.npy")

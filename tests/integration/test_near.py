@@ -69,6 +69,35 @@ def stencil(u, mode):
     return u + np.float32(0.25) * (around[0] + around[1] + around[2] + around[3] - 4 * u)
 
 
+@pytest.mark.skipif(ENGINE != "cpu", reason="a device has no windows and takes no steps")
+def test_the_job_says_what_is_beyond_the_ends(daemon, w, folder):
+    rng = np.random.default_rng(7)
+    u = rng.integers(-9, 9, (7, 9))
+    np.save(f"{folder}/u.npy", u)
+    for mode in MODES:
+        more = {"value": 5} if mode == "constant" else {}
+        got = w.call("job.run", args={"u": wire.argument(u)}, beyond={"mode": mode, **more}, outputs=[
+            {"expr": "near(u, 2, -1)"}, {"expr": "near(u, 2, 0, mode=edge)"},
+            {"expr": "window_max(u, 3)"}])["outputs"]
+        wanted = padded(u, (2, -1), mode, 5)
+        np.testing.assert_array_equal(wire.result_array(got[0]), wanted)
+        np.testing.assert_array_equal(wire.result_array(got[1]), padded(u, (2, 0), "edge"))
+        around = [padded(u, (i, k), mode, 5) for i in (-1, 0, 1) for k in (-1, 0, 1)]
+        np.testing.assert_array_equal(wire.result_array(got[2]), np.max(around, axis=0))
+        word = "constant=5" if mode == "constant" else mode
+        daemon.ctl("run", "near(u, 2, -1)", f"u={folder}/u.npy", "--mode", word, "-o",
+                   f"{folder}/o.npy")
+        np.testing.assert_array_equal(np.load(f"{folder}/o.npy"), wanted)
+    daemon.ctl("run", "--repeat", 11, "u + near(u, 0, 1)", f"u={folder}/u.npy", "--mode", "wrap",
+               "-o", f"{folder}/o.npy")
+    for _ in range(11):
+        u = u + np.roll(u, -1, 1)
+    np.testing.assert_array_equal(np.load(f"{folder}/o.npy"), u)
+    for wrong in ("wrp", "constant=x", "wrap=3"):
+        failed = daemon.ctl("run", "u", f"u={folder}/u.npy", "--mode", wrong, check=False)
+        assert failed.returncode == 2 and f"not '{wrong}'" in failed.stderr
+
+
 def check_offsets(w, most):
     """Of one box: in rows that are longer and shorter than what is computed at a time."""
     rng = np.random.default_rng(4)

@@ -83,7 +83,8 @@ def test_the_same_command_goes_on_where_it_was_ended(daemon, folder, how):
 
 def test_what_repeat_of_many_steps_refuses(daemon, folder):
     np.save(f"{folder}/u.npy", np.zeros((9, 9)))
-    for words, code in ((("u + 1", "-o", f"{folder}/o.npy", "v=0.5"), None),
+    for words, code in ((("u + 1", "-o", f"{folder}/o.npy", "v=0.5"), "bad-argument"),
+                        (("u + v", "-o", f"{folder}/o.npy", "v=0.5"), None),
                         (("m = mean(u); u - m", "-o", f"m={folder}/o.npy"), "bad-expression"),
                         (("u - mean(u)", "-o", f"{folder}/o.npy"), "bad-expression"),
                         (("u + 1",), "bad-argument"),

@@ -104,6 +104,17 @@ def test_kernels(w):
         check(got, want, largest, mode)
 
 
+def test_whole_numbers_of_kernels_are_exact(w):
+    rng = np.random.default_rng(5)
+    big = [2**53 + 1, -2**63, 2**63 - 1, -1, 3]
+    for dtype, kernel in (("i8", big), ("u8", [2**64 - 1, *big[1:]])):
+        u = rng.integers(0, 2**62, 40).astype(dtype) * np.asarray(2, dtype)
+        padded = np.pad(u, 2, "edge").astype("O")
+        want = [sum(padded[i + k] * kernel[k] for k in range(5)) % 2**64 for i in range(u.size)]
+        got = w.compute(f"correlate(u, {kernel})", u=u)
+        assert got.dtype == u.dtype and got.astype("u8").tolist() == want
+
+
 def test_of_expressions_of_windows_and_with_reductions(w):
     rng = np.random.default_rng(3)
     u, v = rng.normal(size=(60, 110)), rng.normal(size=110)

@@ -185,6 +185,45 @@ int ctl_parse_argument(struct ctl_job *job, char *word, struct gad_error *error)
     return 0;
 }
 
+/* Whether the text names it; else *ret_near is the nearest of what it names, with room for 64. */
+static bool is_named(const char *text, const char *name, char *ret_near)
+{
+    struct ctl_nearest nearest = {.word = name, .best = ret_near[0] ? ret_near : NULL};
+    char word[64];
+    for (size_t n; *text != '\0'; text += n) {
+        n = identifier_chars(text);
+        if (n == strlen(name) && memcmp(text, name, n) == 0)
+            return true;
+        snprintf(word, sizeof(word), "%.*s", (int)n, text);
+        ctl_nearest_consider(&nearest, word);
+        if (nearest.best == word)
+            strcpy(ret_near, word);
+        nearest.best = ret_near[0] ? ret_near : NULL;
+        n = n > 0 ? n : isdigit((unsigned char)text[0]) ? strspn(text, "0123456789.eEx") : 1;
+    }
+    return false;
+}
+
+int ctl_check_used(const struct ctl_job *job, struct gad_error *error)
+{
+    for (unsigned i = 0; i < job->n_args; i++) {
+        const char *name = job->args[i].name;
+        char near[64] = "";
+        bool is_used = job->definitions && is_named(job->definitions, name, near);
+        for (unsigned k = 0; k < job->n_outputs && !is_used; k++)
+            is_used = is_named(job->outputs[k].expr, name, near) ||
+                      (job->outputs[k].name && strcmp(job->outputs[k].name, name) == 0);
+        if (is_used)
+            continue;
+        error_set(error, GAD_BAD_ARGUMENT, name, "%s is given, and no expression uses it%s%s%s",
+                  name, near[0] ? "; did you mean '" : "", near, near[0] ? "'?" : "");
+        error_expected(error, "%s", near[0] ? near : "a name that an expression uses");
+        error_found(error, "%s=", name);
+        return GAD_BAD_ARGUMENT;
+    }
+    return 0;
+}
+
 static int no_such_output(const struct ctl_job *job, const char *name, struct gad_error *error)
 {
     char names[sizeof(error->expected)] = "";

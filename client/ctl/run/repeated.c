@@ -97,6 +97,7 @@ int run_repeated(struct run_options *o, struct gad_client *client)
                                        .outputs = o->job.outputs,
                                        .engine = o->engine,
                                        .label = o->label,
+                                       .beyond = o->has_mode ? &o->beyond : NULL,
                                        .priority = o->priority,
                                        .step = tell,
                                        .is_cancelled = is_cancelled,

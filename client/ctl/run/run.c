@@ -1,6 +1,7 @@
 /* gpuarrayctl run: expressions over arrays. Waits, draws progress, and on Ctrl-C cancels the job
  * and leaves nothing behind. Its words are shared with submit.c.
  */
+#include "client/ctl/move/verb_move.h"
 #include "client/ctl/run/run.h"
 
 #include "proto/text.h"
@@ -22,11 +23,15 @@ enum {
     OPTION_ALL,
     OPTION_CSV,
     OPTION_REPEAT,
+    OPTION_MODE,
 };
 
 #define JOURNAL_DOC                                                                                \
     "of a matrix product that is added to what its destination holds: what is being added is "     \
     "kept here, and the same command goes on from there; with --in-place"
+#define MODE_DOC                                                                                   \
+    "what near() and windows that name none have beyond the ends of an axis: edge (without it), "  \
+    "constant (0) or constant=VALUE, reflect, symmetric, wrap"
 #define TF32_DOC                                                                                   \
     "a device may round float32 to the 10 bits of TF32 before it multiplies matrices: faster"
 
@@ -48,6 +53,7 @@ static const struct argp_option run_argp_options[] = {
      "the only array); many steps go from file to file beside the destination, and the same "
      "command goes on where it was ended",
      0},
+    {"mode", OPTION_MODE, "NAME", 0, MODE_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
@@ -67,6 +73,23 @@ static error_t read_repeats(const char *text, uint64_t *ret, const struct argp_s
     if (errno || end == text || *end || text[0] == '-' || *ret == 0)
         return ctl_usage_error(state, "--repeat takes a number of steps from 1 on, not '%s'", text);
     return 0;
+}
+
+static error_t read_mode(const char *text, struct gad_beyond *ret, const struct argp_state *state)
+{
+    static const char constant[] = "constant=";
+    size_t n = sizeof(constant) - 1;
+    bool has_value = strncmp(text, constant, n) == 0;
+    if (has_value && ctl_read_scalar(text + n, &ret->value) && ret->value.kind != GAD_SCALAR_NONE) {
+        ret->mode = GAD_PAD_CONSTANT;
+        return 0;
+    }
+    if (!has_value && move_read_mode(text, &ret->mode))
+        return 0;
+    return ctl_usage_error(state,
+                           "--mode takes edge, constant, constant=NUMBER, reflect, symmetric or "
+                           "wrap, not '%s'",
+                           text);
 }
 
 static error_t parse_run_option(int key, char *arg, struct argp_state *state)
@@ -89,6 +112,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case OPTION_ENGINE: o->engine = arg; return 0;
     case OPTION_JOURNAL: o->journal_path = arg; return 0;
     case OPTION_TF32: o->tf32 = true; return 0;
+    case OPTION_MODE: o->has_mode = true; return read_mode(arg, &o->beyond, state);
     case OPTION_REPEAT: return read_repeats(arg, &o->n_repeats, state);
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
     case ARGP_KEY_ARG:
@@ -145,6 +169,7 @@ static const struct argp_option submit_argp_options[] = {
     CTL_MASKING_OPTIONS,
     CTL_STORAGE_OPTIONS,
     {"journal", OPTION_JOURNAL, "FILE", 0, JOURNAL_DOC, 0},
+    {"mode", OPTION_MODE, "NAME", 0, MODE_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
@@ -223,6 +248,8 @@ int run_parse_words(struct run_options *o, int argc, char **argv)
     for (unsigned i = 0; i < o->n_destinations && !r; i++)
         r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
     if (!r)
+        r = ctl_check_used(&o->job, &o->error);
+    if (!r)
         return check_csv(o);
     ctl_fail(&o->error, o->json);
     return EXIT_USAGE;
@@ -263,6 +290,7 @@ struct gad_job_options run_job_options(struct run_options *o, struct ctl_progres
         .has_journal = o->journal_path != NULL,
         .journal_path = o->journal_path,
         .tf32 = o->tf32,
+        .beyond = o->has_mode ? &o->beyond : NULL,
     };
 }
 

@@ -13,6 +13,8 @@ struct run_options {
     uint64_t n_repeats;       /* run --repeat; 0: it was not said */
     int priority;
     bool json, explain, quiet, verbose, in_place, tf32;
+    bool has_mode;
+    struct gad_beyond beyond;   /* --mode */
     enum ctl_printing printing; /* of results without a destination */
     bool has_seed;              /* random: shown with the outcome */
     uint64_t seed;

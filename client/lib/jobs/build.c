@@ -294,6 +294,25 @@ static void add_draws(struct job_request *request, const struct gad_job_options 
             to->rows = i;
 }
 
+static void add_beyond(struct job_request *request, const struct gad_beyond *from)
+{
+    static const enum near_mode modes[] = {
+        [GAD_PAD_CONSTANT] = NEAR_CONSTANT, [GAD_PAD_EDGE] = NEAR_EDGE,
+        [GAD_PAD_REFLECT] = NEAR_REFLECT,   [GAD_PAD_SYMMETRIC] = NEAR_SYMMETRIC,
+        [GAD_PAD_WRAP] = NEAR_WRAP,
+    };
+    const bool is_float = from->value.kind == GAD_SCALAR_FLOAT;
+    struct gad_argument value = {.scalar = from->value.kind};
+    struct request_arg arg;
+    if (is_float)
+        value.float_value = from->value.float_value;
+    else if (value.scalar != GAD_SCALAR_NONE) /* else it is 0 */
+        value.uint_value = from->value.uint_value;
+    set_scalar(&arg, &value);
+    request->beyond = (struct request_beyond){
+        .mode = modes[from->mode], .dtype = arg.scalar_dtype, .value = arg.scalar};
+}
+
 static bool has_provider(const struct job_request *request)
 {
     for (unsigned i = 0; i < request->n_args; i++)
@@ -357,6 +376,8 @@ int build_init(struct build *build, struct gad_client *client, const struct buil
     if (r == 0) {
         add_rest(&build->request, source);
         add_draws(&build->request, options);
+        if (options->beyond)
+            add_beyond(&build->request, options->beyond);
     }
     build->request.again = source->is_repeatable && has_provider(&build->request);
     return r;

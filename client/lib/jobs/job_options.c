@@ -82,6 +82,15 @@ static int copy_draws(const struct gad_draws *draws, const struct gad_draws **re
     return 0;
 }
 
+static int copy_beyond(const struct gad_beyond *beyond, const struct gad_beyond **ret)
+{
+    struct gad_beyond *copy = beyond ? malloc(sizeof(*copy)) : NULL;
+    if (copy)
+        *copy = *beyond;
+    *ret = copy;
+    return beyond && !copy ? -ENOMEM : 0;
+}
+
 int job_options_copy(const struct gad_job_options *options, struct gad_job_options *ret)
 {
     *ret = *options;
@@ -90,6 +99,7 @@ int job_options_copy(const struct gad_job_options *options, struct gad_job_optio
     ret->outputs = NULL;
     ret->engine = ret->label = ret->journal_path = NULL;
     ret->draws = NULL;
+    ret->beyond = NULL;
     int r = copy_text(options->engine, &ret->engine);
     if (r == 0)
         r = copy_text(options->label, &ret->label);
@@ -97,6 +107,8 @@ int job_options_copy(const struct gad_job_options *options, struct gad_job_optio
         r = copy_text(options->journal_path, &ret->journal_path);
     if (r == 0)
         r = copy_draws(options->draws, &ret->draws);
+    if (r == 0)
+        r = copy_beyond(options->beyond, &ret->beyond);
     if (r == 0)
         r = copy_args(options, ret);
     return r ? r : copy_outputs(options, ret);
@@ -119,6 +131,7 @@ void job_options_deinit(struct gad_job_options *options)
     free((char *)options->label);
     free((char *)options->journal_path);
     free((void *)options->draws);
+    free((void *)options->beyond);
     *options = (struct gad_job_options){0};
 }
 

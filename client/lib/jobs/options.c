@@ -154,6 +154,18 @@ static int check_draws(const struct gad_job_options *o, struct gad_error *error)
     return draws->rows ? bad(error, "draws", "its rows are no argument") : 0;
 }
 
+static int check_beyond(const struct gad_beyond *beyond, struct gad_error *error)
+{
+    enum gad_scalar_kind kind = beyond->value.kind;
+    if (beyond->mode < GAD_PAD_CONSTANT || beyond->mode > GAD_PAD_WRAP)
+        return bad(error, "beyond", "its mode does not exist");
+    if (kind < GAD_SCALAR_NONE || kind > GAD_SCALAR_UINT)
+        return bad(error, "beyond", "its value's kind of scalar does not exist");
+    return kind != GAD_SCALAR_NONE && beyond->mode != GAD_PAD_CONSTANT
+               ? bad(error, "beyond", "a value lies there with mode constant alone")
+               : 0;
+}
+
 int build_check_options(const struct gad_job_options *options, struct gad_error *error)
 {
     if (!options)
@@ -166,6 +178,8 @@ int build_check_options(const struct gad_job_options *options, struct gad_error 
         r = check_args(options, error);
     if (r == 0 && options->draws)
         r = check_draws(options, error);
+    if (r == 0 && options->beyond)
+        r = check_beyond(options->beyond, error);
     return r ? r : check_outputs(options, error);
 }
 

@@ -262,7 +262,8 @@ static int make_job(struct repeating *r, uint64_t n_steps, struct step_job *job,
                                             .outputs = job->outputs,
                                             .engine = o->engine,
                                             .priority = o->priority,
-                                            .label = o->label};
+                                            .label = o->label,
+                                            .beyond = o->beyond};
     return 0;
 }
 

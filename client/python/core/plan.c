@@ -39,9 +39,10 @@ PyObject *plan_make(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct session *session = (struct session *)self;
     struct request request;
     struct gad_plan *plan = NULL;
-    if (!make_has_count("plan", n, 3) || !session_check(session))
+    if ((n != 4 && !make_has_count("plan", n, 3)) || !session_check(session))
         return NULL;
-    if (request_init(&request, session, args[0], args[1], args[2], NULL, NULL))
+    if (request_init(&request, session, args[0], args[1], args[2], NULL, NULL) &&
+        (n < 4 || request_add_beyond(&request, args[3])))
         plan = ask(session, &request.options);
     request_deinit(&request);
     if (!plan)

@@ -289,6 +289,25 @@ bool request_add_tf32(struct request *request, PyObject *tf32)
     return is_allowed >= 0;
 }
 
+bool request_add_beyond(struct request *request, PyObject *beyond)
+{
+    int mode;
+    PyObject *value;
+    struct gad_argument scalar = {.name = "mode"};
+    if (beyond == Py_None)
+        return true;
+    if (!PyArg_ParseTuple(beyond, "iO", &mode, &value) || !read_scalar(value, &scalar))
+        return false;
+    request->beyond.mode = (enum gad_pad_mode)mode;
+    request->beyond.value.kind = mode == GAD_PAD_CONSTANT ? scalar.scalar : GAD_SCALAR_NONE;
+    if (scalar.scalar == GAD_SCALAR_FLOAT)
+        request->beyond.value.float_value = scalar.float_value;
+    else
+        request->beyond.value.uint_value = scalar.uint_value;
+    request->options.beyond = &request->beyond;
+    return true;
+}
+
 void request_deinit(struct request *request)
 {
     for (unsigned i = 0; i < request->n_paths; i++)

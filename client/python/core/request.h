@@ -18,6 +18,7 @@ struct request {
     struct gad_job_options options; /* points into the rest and into the objects */
     struct gad_argument args[REQUEST_MAX_ARGS];
     struct gad_output outputs[REQUEST_MAX_OUTPUTS];
+    struct gad_beyond beyond;
     PyObject *paths[REQUEST_MAX_OUTPUTS + 1]; /* of to_path and of the journal, as bytes */
     unsigned n_paths;
     struct storage storages[REQUEST_MAX_OUTPUTS];
@@ -34,6 +35,9 @@ bool request_init(struct request *request, struct session *session, PyObject *ou
 bool request_add_journal(struct request *request, PyObject *journal);
 /* Whether it may be multiplied with TF32. Returns false with an exception. */
 bool request_add_tf32(struct request *request, PyObject *tf32);
+/* None, or an enum gad_pad_mode and what lies beyond the ends with GAD_PAD_CONSTANT. Returns false
+ * with an exception. */
+bool request_add_beyond(struct request *request, PyObject *beyond);
 void request_deinit(struct request *request);
 /* Hands the references of the tuples over. */
 void request_move_tuples(struct request *request, void *ret_keeps[2]);

@@ -74,8 +74,8 @@ static struct job *start_request(struct session *session, struct request *reques
     return NULL;
 }
 
-/* outputs, args, engine, priority, label as all that run anything have them. rest: journal and
- * tf32, as many as were given. */
+/* outputs, args, engine, priority, label as all that run anything have them. rest: journal,
+ * tf32 and what lies beyond the ends, as many as were given. */
 static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *const *rest,
                               Py_ssize_t n_rest, bool has_progress, enum wait_end *ret_end)
 {
@@ -86,7 +86,8 @@ static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *c
         return NULL;
     if (request_init(&request, session, args[0], args[1], args[2], args[3], args[4]) &&
         (n_rest < 1 || request_add_journal(&request, rest[0])) &&
-        (n_rest < 2 || request_add_tf32(&request, rest[1])))
+        (n_rest < 2 || request_add_tf32(&request, rest[1])) &&
+        (n_rest < 3 || request_add_beyond(&request, rest[2])))
         job = start_request(session, &request, has_progress, ret_end);
     request_deinit(&request);
     return job;
@@ -95,7 +96,7 @@ static struct job *start_call(PyObject *self, PyObject *const *args, PyObject *c
 PyObject *run_submit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     int has_progress;
-    if ((n != 7 && n != 8 && !make_has_count("submit", n, 6)) ||
+    if ((!(n > 6 && n <= 9) && !make_has_count("submit", n, 6)) ||
         (has_progress = PyObject_IsTrue(args[5])) < 0)
         return NULL;
     return (PyObject *)start_call(self, args, args + 6, n - 6, has_progress, NULL);
@@ -118,7 +119,7 @@ static void cancel_and_wait(struct job *job)
 PyObject *run_run(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     enum wait_end end = WAIT_DONE;
-    if (n != 6 && n != 7 && !make_has_count("run", n, 5))
+    if (!(n > 5 && n <= 8) && !make_has_count("run", n, 5))
         return NULL;
     struct job *job = start_call(self, args, args + 5, n - 5, false, &end);
     if (!job)

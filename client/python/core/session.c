@@ -372,9 +372,8 @@ static PyMethodDef methods[] = {
      "view(array, start, axes, /)\n--\n\nThe array's elements in another order: start along each "
      "of its axes, and for each\naxis of the view (axis of the array or -1, count, step)."},
     {"repeat", FAST(repeating_repeat),
-     "repeat(outputs, args, engine, priority, label, (n_steps, steps_at_once), /)\n--\n\nMany "
-     "steps "
-     "of time, from file to file."},
+     "repeat(outputs, args, engine, priority, label, (n_steps, steps_at_once), beyond, "
+     "/)\n--\n\nMany steps of time, from file to file."},
     {"factor", FAST(solving_factor),
      "factor(kind, a, b, to, options, callback, /)\n--\n\nFactors a matrix by panels, and solves "
      "with it."},
@@ -391,12 +390,12 @@ static PyMethodDef methods[] = {
      "loader(parts, transforms, args, options, /)\n--\n\nBatches of arrays' rows."},
     {"submit", FAST(run_submit),
      "submit(outputs, args, engine, priority, label, progress, journal=False, tf32=False, "
-     "/)\n--\n\nStarts a job."},
+     "beyond=None, /)\n--\n\nStarts a job."},
     {"run", FAST(run_run),
-     "run(outputs, args, engine, priority, label, journal=False, tf32=False, /)\n--\n\nRuns a "
-     "job; it is done when this returns."},
+     "run(outputs, args, engine, priority, label, journal=False, tf32=False, beyond=None, "
+     "/)\n--\n\nRuns a job; it is done when this returns."},
     {"plan", FAST(plan_make),
-     "plan(outputs, args, engine, /)\n--\n\nWhat a job would do. Nothing is run."},
+     "plan(outputs, args, engine, beyond=None, /)\n--\n\nWhat a job would do. Nothing is run."},
     {"decompose", FAST(decompose_matrix),
      "decompose(outputs, args, engine, priority, label, kind, options, callback, explains, "
      "/)\n--\n\n"

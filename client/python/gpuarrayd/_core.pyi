@@ -13,6 +13,7 @@ Scalar: TypeAlias = bool | int | float
 Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...] | None, str | None,
                            bool, bool, bool]
 Destination: TypeAlias = "Array | str | tuple[str, Storage] | None"
+Beyond: TypeAlias = tuple[int, Scalar] | None
 MakeBlock: TypeAlias = Callable[[tuple[memoryview, ...], memoryview, tuple[int, ...]], None]
 MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]
 
@@ -210,27 +211,31 @@ class Session:
     # Jobs. outputs: (expression, name or None, destination). args: (name, value).
     def repeat(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-               label: str | None, steps: tuple[int, int], /) -> tuple[int, int, int]:
+               label: str | None, steps: tuple[int, int], beyond: Beyond,
+               /) -> tuple[int, int, int]:
         """gad_repeat() of so many steps, so many at once (0: as the library chooses): steps that
         were done before, jobs, steps at once."""
         ...
     def submit(self, outputs: Sequence[tuple[str, str | None, Destination]],
                args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
                label: str | None, progress: bool, journal: str | bool = False,
-               tf32: bool = False, /) -> Job:
+               tf32: bool = False, beyond: Beyond = None, /) -> Job:
         """A destination that is a str is created (to_path), or with its storage: (path, storage).
         journal: True where the library puts it, or its path. tf32: whether float32 may be
-        multiplied with TF32. ints beyond int64 and uint64 raise OverflowError.
+        multiplied with TF32. beyond: of near() and windows that name no mode: an enum gad_pad_mode
+        and the value of GAD_PAD_CONSTANT. ints beyond int64 and uint64 raise OverflowError.
         The job keeps its arrays until it dies; one that dies before its end is cancelled."""
         ...
     def run(self, outputs: Sequence[tuple[str, str | None, Destination]],
             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, priority: int,
-            label: str | None, journal: str | bool = False, tf32: bool = False, /) -> Job:
+            label: str | None, journal: str | bool = False, tf32: bool = False,
+            beyond: Beyond = None, /) -> Job:
         """submit() and wait(None) in one; the job is done. A signal's exception cancels the job
         first and waits for its end, at most 10 seconds."""
         ...
     def plan(self, outputs: Sequence[tuple[str, str | None, Destination]],
-             args: Sequence[tuple[str, Array | Scalar]], engine: str | None, /) -> Plan: ...
+             args: Sequence[tuple[str, Array | Scalar]], engine: str | None,
+             beyond: Beyond = None, /) -> Plan: ...
     def wait_any(self, jobs: Sequence[Job], timeout: float | None, /) -> list[Job]:
         """Those that have ended; empty when the time is over or wake() was called."""
         ...

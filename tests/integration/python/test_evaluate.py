@@ -66,11 +66,15 @@ def test_a_missing_name_says_how_arguments_are_given(gd):
         gd.evaluate("sqr(temperature)")
 
 
-def test_names_that_no_text_uses_are_ignored_unless_they_look_like_options(gd):
-    columns = {"x": values(5), "y": values(5), "unused": "text"}
-    assert_same(gd.evaluate("x + y", **columns), columns["x"] + columns["y"])
-    with pytest.raises(gd.errors.BadArgument, match="out="):
-        gd.evaluate("x + 1", x=columns["x"], outt=np.empty(5))
+def test_names_that_no_text_uses_are_refused(gd):
+    x = values(5)
+    for options, hint in (({"outt": np.empty(5)}, "did you mean out="), ({"xx": x}, "mean x=?"),
+                          ({"mod": "wrp"}, "mean mode="), ({"y": x}, "local_dict=")):
+        [name] = options
+        for refuse in (gd.evaluate, gd.submit):
+            with pytest.raises(gd.errors.BadArgument, match=f"{name}= is .*{hint}") as caught:
+                refuse("x + 1", x=x, **options)
+            assert caught.value.argument == name
 
 
 @pytest.mark.parametrize("text", ["", "x +", "x.sum()", "x[0]", "x = 1", "x @@ x", "a if x else b"])

@@ -172,8 +172,9 @@ def test_what_is_near_beside_steps_that_wrap(daemon, gd, folder):
 def test_what_repeat_refuses(daemon, gd, folder):
     """Too many steps, with how many there may be; in place; streams."""
     u = np.zeros((2000, 2000), "f4")
-    with pytest.raises(gd.errors.LimitExceeded, match="column 1: repeat") as caught:
-        gd.evaluate(f"repeat(2000, {stencil(2, 'edge')})", u=u, k=0.5)
+    with pytest.raises(gd.errors.LimitExceeded, match="line 2, column 3: repeat") as caught:
+        gd.evaluate(["u + k", f"k + \n  repeat(2000, {stencil(2, 'edge')})"], u=u, k=0.5)
+    assert caught.value.argument == "outputs[1]"
     n = int(caught.value.expected.split()[2])
     assert 20 < n < 200
     np.testing.assert_array_equal(
@@ -204,6 +205,10 @@ def test_many_steps_from_file_to_file(gd, folder):
                      to={"q": folder / "q.npy"})
     np.testing.assert_array_equal(made["q"], q)
     assert sorted(path.name for path in folder.iterdir()) == ["o.npy", "q.npy"] and k == 0.1
+    for wrong in (5, {}, {"u": 5}):
+        with pytest.raises(gd.errors.BadArgument, match="repeat: .*step.* is") as caught:
+            gd.repeat(3, wrong, u=u, to=f"{folder}/x.npy")
+        assert caught.value.argument == "steps"
     for steps, to, error in (("u + w", "x.npy", gd.errors.UnknownName),
                              ({"u": "u + 1"}, {"w": "x.npy"}, gd.errors.BadArgument),
                              ({"u": "sum(u)"}, "x.npy", gd.errors.BadExpression),

@@ -16,14 +16,17 @@ A = np.arange(12.).reshape(3, 4)
 def test_options_of_others_are_not_ignored(gd):
     x = A  # noqa: F841: found by its name
     for options in ({"dtype": "f4"}, {"dtype": np.float32}, {"axis": 0}, {"where": A > 3},
-                    {"local_dict": {"x": A}}, {"casting": "safe"}, {"outt": np.empty(3)}):
+                    {"order": A}, {"casting": "safe"}, {"outt": np.empty(3)}, {"mod": "wrap"}):
         [name] = options
         with pytest.raises(gd.BadArgument, match=f"{name}="):
             gd.evaluate("x + 1", **options)
     with pytest.raises(gd.BadArgument, match="Future"):
         gd.submit("x + 1", progress=True)
     columns = {"t": A, "order": A, "tot": A, "axis": A, "note": "text"}
-    assert_same(gd.evaluate("t + 1", **columns), A + 1)
+    assert_same(gd.evaluate("t + 1", local_dict=columns), A + 1)
+    assert_same(gd.submit("t + scale", local_dict=columns, scale=2).result(), A + 2)
+    with pytest.raises(gd.UnknownName, match="did you mean 'note'"):
+        gd.evaluate("notes + x", local_dict=columns)
 
 
 def test_columns_with_the_names_of_pythons_words(gd):
@@ -47,7 +50,7 @@ def test_a_comprehension_sees_the_variables_around_it(gd):
     ("x[other:]", 2), ("x + \\\n y", 5), ("x if {other} else 0", 3)])
 def test_what_is_no_expression_is_told_at_its_place(gd, text, column):
     with pytest.raises(gd.BadExpression, match=f"column {column}:"):
-        gd.evaluate(text, x=A, other=A)
+        gd.evaluate(text, x=A, **({"other": A} if "other" in text else {}))
     if "[" not in text:
         with pytest.raises(gd.BadExpression, match=f"column {column}:"):
             gd.evaluate(text, x=A)
@@ -150,4 +153,4 @@ def test_a_name_that_is_given_and_bound(gd):
     a = np.arange(3.0)
     with pytest.raises(gd.BadArgument, match="binds t itself"):
         gd.evaluate("t = a + 1; t * 2", a=a, t=a)
-    assert np.array_equal(gd.evaluate("t = a + 1; t * 2", a=a, u=a), (a + 1) * 2)
+    assert np.array_equal(gd.evaluate("t = a + 1; t * 2", a=a), (a + 1) * 2)

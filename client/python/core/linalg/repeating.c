@@ -16,12 +16,12 @@ PyObject *repeating_repeat(PyObject *self, PyObject *const *args, Py_ssize_t n)
     struct gad_error error;
     struct loop loop;
     unsigned long long n_steps;
-    if (!make_has_count("repeat", n, 6) || !session_check(session) ||
+    if (!make_has_count("repeat", n, 7) || !session_check(session) ||
         !PyArg_ParseTuple(args[5], "KI", &n_steps, &repeat.steps_at_once))
         return NULL;
     bool is_done = false;
     if (request_init(&request, session, args[0], args[1], args[2], args[3], args[4]) &&
-        loop_begin(&loop, session, Py_None, &run)) {
+        request_add_beyond(&request, args[6]) && loop_begin(&loop, session, Py_None, &run)) {
         repeat.n_steps = n_steps;
         repeat.n_args = request.options.n_args;
         repeat.args = request.options.args;
@@ -30,6 +30,7 @@ PyObject *repeating_repeat(PyObject *self, PyObject *const *args, Py_ssize_t n)
         repeat.engine = request.options.engine;
         repeat.priority = request.options.priority;
         repeat.label = request.options.label;
+        repeat.beyond = request.options.beyond;
         repeat.is_cancelled = run.is_cancelled;
         repeat.data = run.data;
         enum gad_status status = gad_repeat(session->link.client, &repeat, &outcome, &error);

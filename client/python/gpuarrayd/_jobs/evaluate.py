@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import quick as _quick
-from .names import names_of
+from .names import may_name, names_of
 from .request import Request, To
 from .._loading import loading
 from ..errors import BadArgument, BadExpression, LimitExceeded, UnknownName
@@ -24,16 +24,15 @@ if TYPE_CHECKING:
 
 Path: TypeAlias = str | os.PathLike[str]
 
-_OPTIONS = ("out", "to", "engine", "priority", "label", "progress", "tf32")
-_OTHERS_OPTIONS = frozenset((  # of NumPy's functions and of numexpr's
-    "axis", "casting", "copy", "dtype", "global_dict", "keepdims", "local_dict", "optimization",
-    "order", "sanitize", "subok", "truediv", "where"))
+_OPTIONS = ("out", "to", "engine", "priority", "label", "progress", "tf32", "mode", "local_dict")
 _MAX_OUTPUTS = 16  # of one job
+_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")  # as the library counts them
 
 
 def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
              engine: str | None = None, priority: int = 0, label: str | None = None,
-             progress: Any = False, tf32: bool = False, **arrays: Any) -> Any:
+             progress: Any = False, tf32: bool = False, mode: Any = None,
+             local_dict: Mapping[str, Any] | None = None, **arrays: Any) -> Any:
     """Computes an expression over arrays, with NumPy's names and results.
 
         gd.evaluate("sqrt(a*a + b*b)", a=a, b=b)
@@ -65,10 +64,16 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
     tf32 : bool
         Whether a device may round float32 to the 10 bits of TF32 before it multiplies matrices,
         which is several times as fast. The stats of submit()'s future say what it did.
+    mode : {"edge", "constant", "reflect", "symmetric", "wrap"}, or ("constant", number), optional
+        What near() and windows that name none have beyond the ends of an axis, as numpy.pad() has
+        it. (An array is what the name `mode` stands for in the expression.)
+    local_dict : mapping, optional
+        Where names that are not given are looked for, in place of the caller's local variables, as
+        columns of a table, of which the expression need not use all.
     **arrays
-        What the names in the expression stand for; names that it does not use are allowed. Those
-        not given are the caller's variables, local ones first; of the functions around it those
-        that it names itself, as Python has them. Arrays are read where they are: ndarrays of any
+        What the names in the expression stand for, each of which it uses. Those not given are the
+        caller's variables, local ones first; of the functions around it those that it names
+        itself, as Python has them. Arrays are read where they are: ndarrays of any
         strides and byte order, np.memmap, h5py.Dataset, gd.open(). Python's numbers are weak, as
         in NumPy; NumPy's scalars, lists and objects with __array__ are arrays.
 
@@ -90,31 +95,32 @@ def evaluate(expr: str | Sequence[str], /, *, out: Any = None, to: Any = None,
     KeyboardInterrupt
         Ctrl-C cancels the job.
     """
-    if to is None and progress is False and not tf32 and type(expr) is str:
+    if mode is not None:
+        mode = beyond(mode, arrays)
+    if to is None and progress is False and not tf32 and mode is None and local_dict is None \
+            and type(expr) is str:
         result = _quick.evaluate(expr, out, engine, priority, label, arrays)
         if result is not NotImplemented:
             return result
     frame = sys._getframe(1)
-    if type(expr) is str:
-        args = arguments((expr,), arrays, frame)
-        return Request([(expr, None)], args, [out if to is None else _target(out, to)], engine,
-                       priority, label, tf32).run(progress)[0]
     texts = _texts(expr)
-    args = arguments(texts, arrays, frame)
-    results = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
-                      priority, label, tf32).run(progress)
+    args = arguments(texts, arrays, frame, local_dict)
+    request = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
+                      priority, label, tf32)
+    request.beyond = mode
+    results = request.run(progress)
     return results[0] if isinstance(expr, str) else results
 
 
 def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None = None,
-           priority: int = 0, label: str | None = None, tf32: bool = False,
-           **arrays: Any) -> "Future[Any]":
+           priority: int = 0, label: str | None = None, tf32: bool = False, mode: Any = None,
+           local_dict: Mapping[str, Any] | None = None, **arrays: Any) -> "Future[Any]":
     """Starts what evaluate() would compute, and returns at once.
 
     Parameters
     ----------
     expr : str, list of str, lazy array, or list of lazy arrays
-    out, to, engine, priority, label, tf32, **arrays
+    out, to, engine, priority, label, tf32, mode, local_dict, **arrays
         As of evaluate(). Arrays must not be changed until the job has ended.
 
     Returns
@@ -131,15 +137,18 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
         from .future import start
     frame = sys._getframe(1)
     is_many = isinstance(expr, (list, tuple))
+    if mode is not None:
+        mode = beyond(mode, arrays)
     if isinstance(expr[0] if is_many and expr else expr, str):
         texts = _texts(expr)
-        args = arguments(texts, arrays, frame)
+        args = arguments(texts, arrays, frame, local_dict)
         request = Request([(text, None) for text in texts], args, _targets(expr, out, to), engine,
                           priority, label, tf32)
+        request.beyond = mode
     else:
         from .._lazy import array as _lazy
-        if arrays:
-            name = next(iter(arrays))
+        if arrays or mode is not None or local_dict is not None:
+            name = next(iter(arrays), "local_dict" if mode is None else "mode")
             raise BadArgument(f"{name}= stands beside a lazy array, which knows its arguments",
                               argument=name)
         request = _lazy.request(list(expr) if is_many else [expr], _targets(expr, out, to), engine,
@@ -147,8 +156,27 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
     return start(request, list if is_many else _first)
 
 
-def arguments(texts: "tuple[str, ...]", given: dict[str, object],
-              frame: "FrameType") -> dict[str, object]:
+def beyond(mode: Any, arrays: dict[str, object]) -> Any:
+    """What lies beyond the ends of an axis, as a Request has it; None where `mode` is an array,
+    which becomes one of `arrays`."""
+    word, value = mode if type(mode) is tuple and len(mode) == 2 else (mode, 0)
+    if hasattr(type(mode), "__array__") or hasattr(type(mode), "__gad_source__"):
+        arrays["mode"] = mode
+        return None
+    if word not in _MODES or (type(mode) is tuple and word != "constant"):
+        raise BadArgument(f"mode is {mode!r}", argument="mode", found=repr(mode),
+                          expected=", ".join(_MODES) + ', or ("constant", number)')
+    if type(value) not in (bool, int, float):
+        try:
+            value = value.item()
+        except AttributeError:
+            raise BadArgument(f"mode is {mode!r}, whose value is no number", argument="mode",
+                              expected="a number", found=type(value).__name__) from None
+    return _MODES.index(word), value
+
+
+def arguments(texts: "tuple[str, ...]", given: dict[str, object], frame: "FrameType",
+              local_dict: Mapping[str, Any] | None = None) -> dict[str, object]:
     """What the names in the texts stand for: `given`, else variables of a frame."""
     needed, optional, bound = names_of(*texts)
     args = {}
@@ -156,21 +184,23 @@ def arguments(texts: "tuple[str, ...]", given: dict[str, object],
         if name in given:
             args[name] = given[name]
         else:
-            args[name] = _variable(name, given, frame, bound)
+            args[name] = _variable(name, given, frame, local_dict, bound)
     if optional:
         args.update((name, given[name]) for name in optional if name in given)
     if not given.keys() <= args.keys():
-        _check_unused(args, given, bound)
+        _check_unused(texts, args, given, bound)
     return args
 
 
 def _variable(name: str, given: dict[str, object], frame: "FrameType",
-              bound: frozenset[str]) -> object:
-    for variables in _variables(frame):
+              local_dict: Mapping[str, Any] | None, bound: frozenset[str]) -> object:
+    variables: Mapping[str, Any]
+    for variables in _variables(frame) if local_dict is None else (local_dict, frame.f_globals):
         if name in variables:
             return variables[name]
     from difflib import get_close_matches
-    known = [other for other in {**frame.f_globals, **frame.f_locals, **given}
+    own = frame.f_locals if local_dict is None else local_dict
+    known = [other for other in {**frame.f_globals, **own, **given}
              if not other.startswith("_")]
     near = get_close_matches(name, known, 1)
     hint = f", did you mean {near[0]!r}?" if near else ""
@@ -195,29 +225,25 @@ def _variables(frame: "FrameType") -> "Iterator[dict[str, Any]]":
     yield frame.f_globals
 
 
-def _check_unused(args: dict[str, object], given: dict[str, object],
+def _check_unused(texts: "tuple[str, ...]", args: dict[str, object], given: dict[str, object],
                   bound: frozenset[str]) -> None:
-    """Names that no text uses are allowed, so that a dict of columns can be given, but not what
-    looks like an option, nor what the text gives another meaning."""
+    """Not all names of a dict of columns need be used, but those that are written in the call."""
+    from difflib import get_close_matches
     for name in given:
-        if name in args:
+        if name in args or any(may_name(text, name) for text in texts):
             continue
         if name in bound:
             raise BadArgument(f"{name}= is given, and the text binds {name} itself",
                               argument=name, expected="another name", found=f"{name} =")
-        is_column = name != "where" and hasattr(type(given[name]), "__array__")
-        if name in _OPTIONS or (name in _OTHERS_OPTIONS and not is_column):
-            hint = "submit() has none, a Future tells its progress" if name == "progress" \
-                else "write the cast into it, float32(...)" if name == "dtype" \
-                else "the options are " + ", ".join(_OPTIONS)
-            raise BadArgument(f"{name}= is no option here, nor used in the expression; {hint}",
-                              argument=name, found=f"{name}=")
-        from difflib import get_close_matches
-        near = get_close_matches(name, _OPTIONS, 1, 0.81)
-        if near:
-            raise BadArgument(f"{name}= is neither an option nor used in the expression, did "
-                              f"you mean {near[0]}=?", argument=name, expected=f"{near[0]}=",
-                              found=f"{name}=")
+        near = get_close_matches(name, (*_OPTIONS, *args), 1)
+        hint = "submit() has none, a Future tells its progress" if name == "progress" \
+            else "write the cast into it, float32(...)" if name == "dtype" \
+            else f"did you mean {near[0]}=?" if near \
+            else "a dict of which not all is used is local_dict=; the options are " \
+            + ", ".join(_OPTIONS)
+        raise BadArgument(f"{name}= is neither an option nor used in the expression; {hint}",
+                          argument=name, found=f"{name}=",
+                          expected=f"{near[0]}=" if near else ", ".join(args) or "no names")
 
 
 def _texts(expr: Any) -> "tuple[str, ...]":

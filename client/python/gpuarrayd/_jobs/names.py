@@ -42,11 +42,23 @@ def _is_optional(name: str) -> bool:
     return name in CONSTANTS or iskeyword(name)
 
 
-def _tokens(text: str) -> list[str]:
-    """Up to what the language has not (a comment), where the daemon will refuse it."""
+def may_name(text: str, name: str) -> bool:
+    """Whether the name stands behind what the language has not, where nothing was read."""
+    import re
+    return name in re.findall(r"\w+", "".join(_parted(text)[1:]))
+
+
+def _parted(text: str) -> list[str]:
+    """Up to what the language has not (a comment), where the daemon will refuse it; and the rest.
+    """
     import re
     text = re.sub(r"'\w*'|\"\w*\"", "0", text)  # a word in quotes
-    text = re.split(r"[^\w\s.,:;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)[0]
+    return re.split(r"[^\w\s.,:;()\[\]+*/%&|^~<>=!@-]", text, maxsplit=1, flags=re.ASCII)
+
+
+def _tokens(text: str) -> list[str]:
+    import re
+    text = _parted(text)[0]
     number = r"(?:\d|\.\d)[\w.]*(?:(?<=[eE])[+-]\d\w*)?"
     return re.findall(rf"{number}|[A-Za-z_]\w*|[=<>!]=|\S", text, re.ASCII)
 

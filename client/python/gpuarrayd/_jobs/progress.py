@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from .. import errors
 
 if TYPE_CHECKING:
-    from .._core import Array, Destination, Job, Scalar, Session
+    from .._core import Array, Beyond, Destination, Job, Scalar, Session
 
     Output = tuple[str, str | None, Destination]
     Argument = tuple[str, Array | Scalar]
@@ -78,12 +78,12 @@ def progress_of(job: "Job") -> Progress:
 
 def run(session: "Session", outputs: "Sequence[Output]", args: "Sequence[Argument]",
         engine: str | None, priority: int, label: str | None, progress: object,
-        journal: str | bool = False, tf32: bool = False) -> "Job":
+        journal: str | bool = False, tf32: bool = False, beyond: "Beyond" = None) -> "Job":
     """Session.run() with progress: the job is done when this returns.
 
     Parameters
     ----------
-    session, outputs, args, engine, priority, label, journal, tf32
+    session, outputs, args, engine, priority, label, journal, tf32, beyond
         As of Session.run().
     progress : bool or callable
         True: shown on stderr if that is a terminal, or in the notebook; elsewhere nothing. A
@@ -95,11 +95,11 @@ def run(session: "Session", outputs: "Sequence[Output]", args: "Sequence[Argumen
     """
     viewer = _viewer(progress)
     if viewer is None:
-        return session.run(outputs, args, engine, priority, label, journal, tf32)
+        return session.run(outputs, args, engine, priority, label, journal, tf32, beyond)
     # extend() of starmap() is one step for Python: there is no moment in which a signal's exception
     # comes, the job runs, and nobody knows it.
     jobs: list[Job] = []
-    arguments = (outputs, args, engine, priority, label, True, journal, tf32)
+    arguments = (outputs, args, engine, priority, label, True, journal, tf32, beyond)
     try:
         jobs.extend(starmap(session.submit, (arguments,)))
         _watch(jobs[0], viewer)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from .evaluate import arguments
+from .evaluate import arguments, beyond
 from .request import Request
 from .._session import current
 from ..errors import BadArgument
@@ -18,7 +18,7 @@ Path = str | os.PathLike[str]
 
 def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str, Path],
            steps_at_once: int | None = None, engine: str | None = None, priority: int = 0,
-           label: str | None = None, **arrays: Any) -> Any:
+           label: str | None = None, mode: Any = None, **arrays: Any) -> Any:
     """Takes n steps of time, more than one job can, into a new file.
 
         lap = "lap(u) = near(u, 1, 0) + near(u, -1, 0) + near(u, 0, 1) + near(u, 0, -1) - 4*u; "
@@ -39,7 +39,7 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
         Where arrays go in the end, as of gd.evaluate(); of those not in a dict nothing is kept.
     steps_at_once : int, optional
         Of one job; without it 8, or as many as there is room for.
-    engine, priority, label
+    engine, priority, label, mode
         As of gd.evaluate().
     **arrays
         What the arrays begin with, numbers too, and what else steps name.
@@ -56,6 +56,7 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
     KeyboardInterrupt
         Ctrl-C ends the job; the steps that are done stay for the next call.
     """
+    mode = None if mode is None else beyond(mode, arrays)
     count = _count("n", n, 2**63)
     at_once = 0 if steps_at_once is None else _count("steps_at_once", steps_at_once, 2**32)
     if isinstance(steps, str):
@@ -65,6 +66,7 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
                               argument="steps", expected="a dict: name, step",
                               found=f"{len(names)} arrays")
         steps = {names[0]: steps}
+    _check(steps)
     paths = dict(to) if isinstance(to, Mapping) else {next(iter(steps), ""): to}
     for name in paths:
         if name not in steps:
@@ -76,10 +78,23 @@ def repeat(n: int, steps: str | Mapping[str, str], /, *, to: Path | Mapping[str,
                       priority, label)._sources(current())
     wanted = [(text, name, os.fspath(paths[name]) if name in paths else None)
               for name, text in steps.items()]
-    current().repeat(wanted, sources, engine, priority, label, (count, at_once))
+    current().repeat(wanted, sources, engine, priority, label, (count, at_once), mode)
     from .._lazy import array as _lazy
     made = {name: _lazy.open(path) for name, path in paths.items()}
     return made if isinstance(to, Mapping) else made[next(iter(steps))]
+
+
+def _check(steps: Any) -> None:
+    """A text for each name, and one at least."""
+    found = "an empty dict" if isinstance(steps, Mapping) and not steps else repr(steps)
+    if not isinstance(steps, Mapping) or not steps:
+        raise BadArgument(f"repeat: steps is {found}, which says nothing of what changes",
+                          argument="steps", expected="a text, or a dict: name, text", found=found)
+    for name, text in steps.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise BadArgument(f"repeat: a step is a text with the name of its array, not {text!r} "
+                              f"of {name!r}", argument="steps", expected="a dict: name, text",
+                              found=type(text if isinstance(name, str) else name).__name__)
 
 
 def _count(name: str, value: Any, limit: int) -> int:

@@ -77,7 +77,8 @@ class Request:
         As of gd.evaluate().
     """
 
-    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label", "tf32", "journal")
+    __slots__ = ("outputs", "args", "outs", "engine", "priority", "label", "tf32", "journal",
+                 "beyond")
 
     def __init__(self, outputs: list[tuple[str, str | None]], args: dict[str, object],
                  outs: Sequence[object], engine: str | None = None, priority: int = 0,
@@ -90,6 +91,7 @@ class Request:
         self.label = label
         self.tf32 = tf32
         self.journal: str | bool = False  # True: the library names one where it is needed
+        self.beyond: _core.Beyond = None  # of evaluate.beyond()
 
     def run(self, progress: object = False) -> Results:
         """Runs the job and waits. Ctrl-C cancels it. The results, in the outputs' order."""
@@ -112,7 +114,7 @@ class Request:
         sources = self._sources(session)
         prepared = _Prepared(self, session, sources)
         job = session.submit(prepared.wanted, sources, self.engine, self.priority, self.label, True,
-                             self.journal, self.tf32)
+                             self.journal, self.tf32, self.beyond)
         return job, lambda: prepared.results(job)
 
     def plan(self) -> list[Planned]:
@@ -140,9 +142,9 @@ class Request:
             with loading():
                 from . import progress as _progress
             return _progress.run(session, wanted, sources, self.engine, self.priority, self.label,
-                                 progress, self.journal, self.tf32)
+                                 progress, self.journal, self.tf32, self.beyond)
         return session.run(wanted, sources, self.engine, self.priority, self.label, self.journal,
-                           self.tf32)
+                           self.tf32, self.beyond)
 
 
 class _Prepared:
@@ -231,7 +233,8 @@ def _planned(session: "_core.Session", key: object, request: Request,
              outputs: list[tuple[str, str | None]], sources: Named) -> list[Planned]:
     known = _plans.get(key)
     if known is None:
-        plan = session.plan([(text, name, None) for text, name in outputs], sources, request.engine)
+        plan = session.plan([(text, name, None) for text, name in outputs], sources,
+                            request.engine, request.beyond)
         known = [(np.dtype(typestr), shape, "F" if fortran else "C")
                  for typestr, shape, fortran in plan.outputs]
         if len(_plans) >= _MAX_PLANS:

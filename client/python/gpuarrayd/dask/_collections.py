@@ -59,6 +59,8 @@ _NOT_HERE = {
     "out": "a dask array is new",
     "to": "dask.array.store(), to_hdf5() and to_zarr() write a dask array",
     "progress": "Dask has its own, dask.diagnostics.ProgressBar and the dashboard",
+    "mode": "near() and windows need more than a block",
+    "local_dict": "arguments are given by their names",
 }
 
 
