@@ -356,7 +356,7 @@ def test_submit_wait_status_cancel_jobs(daemon, files):
     status = json.loads(daemon.ctl("status", job, "--json").stdout)
     assert status["state"] == "done" and status["label"] == "night shift"
     assert "night shift" in daemon.ctl("jobs").stdout
-    refused = daemon.ctl("submit", "exp(q)", "a=a.npy", "-o", "t.npy", check=False, cwd=folder)
+    refused = daemon.ctl("submit", "exp(q) + a", "a=a.npy", "-o", "t.npy", check=False, cwd=folder)
     assert refused.returncode == 1 and "unknown-name" in refused.stderr
 
 

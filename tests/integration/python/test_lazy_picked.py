@@ -242,7 +242,7 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
                        ("take(a, k, mode='clip', axis=None)", np.take(a, k)),
                        ("sum(take(a, i, 1, mode=wrap))", np.take(a, i, 1, mode="wrap").sum()),
                        ("take(long, i) + 1", how["long"][i] + 1)):
-        same(gd.evaluate(text, **{name: one for name, one in how.items() if name in text}), want)
+        same(gd.evaluate(text, local_dict=how), want)
     for text, kind, says in (("a[i] + a", gd.errors.BadShape, "column 6"), ("a[f]", gd.errors.BadDtype, "integers"),
                              ("k[a]", gd.errors.BadIndex, r"a\.h5.*index 4 at place \(0, 4\)"),
                              ("(a + 1)[k]", gd.errors.BadExpression, "only an argument takes an index"),
@@ -252,4 +252,4 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
                              ("take(a, m)", gd.errors.BadShape, "must have one axis"),
                              ("1 + take(a + 1, k, axis=1)", gd.errors.BadShape, "arguments are picked from along any")):
         with pytest.raises(kind, match=says):
-            gd.evaluate(text, **{name: one for name, one in how.items() if name in text})
+            gd.evaluate(text, local_dict=how)

@@ -370,7 +370,7 @@ def test_errors_of_texts(gd):
                         ("sum(a, axes=0)", "axes"), ("sum(a, dtype=float16)", "float16"),
                         ("std(a, axis=0.5)", "axis"), ("max(z, axis=0)", "axis 0|empty|identity")]:
         with pytest.raises(gd.Error, match=words):
-            gd.evaluate(text, a=a, z=a[:0])
+            gd.evaluate(text, local_dict={"a": a, "z": a[:0]})
 
 
 # -- together -----------------------------------------------------------------------------------
@@ -386,8 +386,8 @@ def test_texts(gd):
             ("mean(a, axis=0, where=m)", a.mean(0, where=m)),
             ("(a - mean(a, axis=0)) / std(a, axis=0)", (a - a.mean(0)) / a.std(0)),
             ("mean((a - b)**2, axis=0)", ((a - 1.5) ** 2).mean(0))]:
-        np.testing.assert_allclose(gd.evaluate(text, a=a, m=m, b=1.5), want, rtol=1e-12,
-                                   atol=1e-15)
+        np.testing.assert_allclose(gd.evaluate(text, local_dict={"a": a, "m": m, "b": 1.5}), want,
+                                   rtol=1e-12, atol=1e-15)
 
 
 def test_as_many_passes_as_a_job_may_have(gd):

@@ -64,11 +64,11 @@ class Session:
     def __init__(self, job):
         self.job = job
 
-    def submit(self, outputs, args, engine, priority, label, progress, journal, tf32):
+    def submit(self, outputs, args, engine, priority, label, progress, journal, tf32, beyond):
         assert progress and (journal, tf32) == ("a journal", True) and self.job.waits == []
         return self.job
 
-    def run(self, outputs, args, engine, priority, label, journal, tf32):
+    def run(self, outputs, args, engine, priority, label, journal, tf32, beyond):
         assert (journal, tf32) == ("a journal", True)
         self.job.wait(None)
         return self.job

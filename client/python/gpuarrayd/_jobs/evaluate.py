@@ -159,6 +159,8 @@ def submit(expr: Any, /, *, out: Any = None, to: Any = None, engine: str | None 
 def beyond(mode: Any, arrays: dict[str, object]) -> Any:
     """What lies beyond the ends of an axis, as a Request has it; None where `mode` is an array,
     which becomes one of `arrays`."""
+    word: Any
+    value: Any
     word, value = mode if type(mode) is tuple and len(mode) == 2 else (mode, 0)
     if hasattr(type(mode), "__array__") or hasattr(type(mode), "__gad_source__"):
         arrays["mode"] = mode
