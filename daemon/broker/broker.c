@@ -26,6 +26,7 @@
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/server.h"
 #include "daemon/broker/sessions/session.h"
+#include "daemon/broker/sessions/terms.h"
 #include "daemon/broker/workers/workers.h"
 #include "kernels/expr/programs.h"
 #include "proto/util.h"
@@ -38,10 +39,6 @@
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
 #define LOG_REPORT_NS  UINT64_C(2000000000)
-
-#define RESERVED_SESSIONS 8u  /* of a user: to look and to cancel when all others are in use */
-#define SCANS             32u /* of a user: what it reads from shared ones */
-#define REFUSED_SESSIONS  16u /* of a user: who knocks beyond these is not told why */
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
@@ -241,43 +238,6 @@ static void on_hangup(void *userdata, int signal_number)
 
 /* Limits -------------------------------------------------------------------------------------- */
 
-static uint64_t twice(uint64_t n)
-{
-    return n > UINT64_MAX / 2 ? UINT64_MAX : n * 2;
-}
-
-/* Of all users together. Of what the machine or the queue has a part; of the rest twice what one
- * may hold, who is alone with it: that is what the share of the first is. */
-static void account_totals(const struct options *o, const uint64_t *user, uint64_t *ret)
-{
-    uint64_t n_files = settings_max_files();
-    for (unsigned i = 0; i < ACCOUNT_N_RESOURCES; i++)
-        ret[i] = twice(user[i]);
-    ret[ACCOUNT_REPLY_BYTES] = twice(ret[ACCOUNT_REPLY_BYTES]); /* lists may pass the limit */
-    ret[ACCOUNT_SESSIONS] = n_files / 8;
-    ret[ACCOUNT_RESERVE] = n_files / 32;
-    ret[ACCOUNT_REFUSED] = n_files / 32;
-    ret[ACCOUNT_DESCRIPTORS] = n_files / 8 * 5;
-    ret[ACCOUNT_JOBS] =
-        max_u64((uint64_t)o->max_queue + (uint64_t)o->max_active, twice(o->user_jobs));
-}
-
-static void account_limits_of(const struct options *o, struct account_limits *ret)
-{
-    ret->user[ACCOUNT_SESSIONS] = o->user_sessions;
-    ret->user[ACCOUNT_RESERVE] = RESERVED_SESSIONS;
-    ret->user[ACCOUNT_REFUSED] = REFUSED_SESSIONS;
-    ret->user[ACCOUNT_JOBS] = o->user_jobs;
-    ret->user[ACCOUNT_SCANS] = SCANS;
-    ret->user[ACCOUNT_WAITS] = o->session_requests;
-    ret->user[ACCOUNT_REGION_BYTES] = o->region_limit_bytes;
-    ret->user[ACCOUNT_DESCRIPTORS] = o->user_descriptors;
-    ret->user[ACCOUNT_REQUEST_BYTES] = o->user_request_bytes;
-    ret->user[ACCOUNT_MESSAGE_BYTES] = o->message_memory_bytes;
-    ret->user[ACCOUNT_REPLY_BYTES] = ret->user[ACCOUNT_COMING_BYTES] = o->user_reply_bytes;
-    account_totals(o, ret->user, ret->total);
-}
-
 static struct jobs_limits jobs_limits_of(const struct options *o)
 {
     return (struct jobs_limits){
@@ -290,10 +250,8 @@ static struct jobs_limits jobs_limits_of(const struct options *o)
 void broker_apply_limits(struct broker *broker)
 {
     const struct options *o = &broker->options;
-    struct account_limits accounts;
     struct jobs_limits jobs = jobs_limits_of(o);
-    account_limits_of(o, &accounts);
-    accounts_set_limits(broker->accounts, &accounts);
+    terms_apply(broker);
     jobs_set_limits(broker->jobs, &jobs);
     workers_apply_limits(broker);
     workers_retry(broker); /* who reads the settings again may have changed more than them */
@@ -308,7 +266,7 @@ static int make_parts(struct broker *broker)
     const struct options *o = &broker->options;
     const struct jobs_limits jobs_limits = jobs_limits_of(o);
     struct account_limits accounts;
-    account_limits_of(o, &accounts);
+    terms_limits(o, &accounts);
     int r = loop_new(&broker->loop);
     if (r == 0)
         r = notifier_new(broker->loop, &broker->notifier);

@@ -15,6 +15,7 @@
  * other end. Called by options.c and reload.c (there in a thread of its own: a disk can be slow).
  */
 #include "daemon/broker/config/config.h"
+#include "daemon/broker/config/policy.h"
 #include "proto/text.h"
 #include "proto/util.h"
 
@@ -31,8 +32,9 @@
 struct reader {
     const char *at, *end;
     unsigned line;
-    bool wants_value;        /* the line last given to inih must bring one */
-    bool is_unknown_section; /* told already */
+    bool wants_value;         /* the line last given to inih must bring one */
+    bool is_unknown_section;  /* told already */
+    struct policy_rule *rule; /* of a section of a user or group; NULL: another section */
     struct options *options;
     struct config_faults *faults;
 };
@@ -74,9 +76,10 @@ static void expect_value(struct reader *r)
 
 static void check_section(struct reader *r, const char *text, size_t n)
 {
-    char name[SETTING_WORD_SIZE];
+    char name[2 * SETTING_WORD_SIZE];
     const char *close = memchr(text, ']', n);
     r->is_unknown_section = true;
+    r->rule = NULL;
     if (!close) {
         config_fault(r->faults, r->line, "expected ']' after the section's name, found '%.*s'",
                      (int)min_u64(n, SHOWN_CHARS), text);
@@ -91,6 +94,11 @@ static void check_section(struct reader *r, const char *text, size_t n)
         return;
     }
     snprintf(name, sizeof(name), "%.*s", (int)(close - text - 1), text + 1);
+    if (policy_is_section(name)) {
+        r->rule = policy_add(&r->options->policy, name, r->line, r->faults);
+        r->is_unknown_section = !r->rule;
+        return;
+    }
     r->is_unknown_section = !setting_is_section(name);
     if (!r->is_unknown_section)
         return;
@@ -189,6 +197,10 @@ static int on_value(void *userdata, const char *section, const char *name, const
     r->wants_value = false;
     if (r->is_unknown_section)
         return 1;
+    if (r->rule) {
+        policy_set(r->rule, name, value, r->line, r->faults);
+        return 1;
+    }
     enum setting_id id = setting_find(name);
     if (id == SETTING_COUNT || strcmp(setting_at(id)->section, section) != 0)
         fault_unknown(r, section, name);
@@ -206,6 +218,7 @@ void config_parse(const char *bytes, size_t n_bytes, struct options *o,
         r.at += n_mark;
     for (unsigned i = 0; i < SETTING_COUNT; i++)
         o->sources[i].line = 0;
+    o->policy.n_rules = 0;
     int line = ini_parse_stream(read_line, &r, on_value, &r);
     if (line != 0 && faults->n == 0)
         config_fault(faults, line > 0 ? (unsigned)line : 0, "expected NAME = VALUE");

@@ -122,10 +122,39 @@ static void check_files(const struct options *o, struct config_faults *faults)
     refuse(o, SETTING_USER_DESCRIPTORS, whole, faults);
 }
 
+/* The same bounds for single users and groups. */
+static void check_rules(const struct options *o, struct config_faults *faults)
+{
+    struct rlimit files = {.rlim_max = RLIM_INFINITY};
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    const struct {
+        enum setting_id id;
+        uint64_t most;
+        const char *whole;
+    } bounds[] = {
+        {SETTING_USER_JOBS, (uint64_t)o->max_queue + (uint64_t)o->max_active,
+         "max-queue and max-active together"},
+        {SETTING_USER_REQUESTS, units_memory_bytes(), "the memory of this machine"},
+        {SETTING_REGION_LIMIT, units_memory_bytes(), "the memory of this machine"},
+        {SETTING_USER_DESCRIPTORS, files.rlim_max, "the descriptors that the daemon may have"},
+    };
+    for (unsigned k = 0; k < o->policy.n_rules; k++)
+        for (unsigned i = 0; i < ARRAY_LENGTH(bounds); i++) {
+            const struct policy_rule *rule = &o->policy.rules[k];
+            unsigned place = (unsigned)(bounds[i].id - SETTING_USER_WEIGHT);
+            if (rule->lines[place] > 0 && rule->values[place] > bounds[i].most)
+                config_fault(
+                    faults, rule->lines[place], "%s: expected at most %s, %llu; found %llu",
+                    setting_at(bounds[i].id)->name, bounds[i].whole,
+                    (unsigned long long)bounds[i].most, (unsigned long long)rule->values[place]);
+        }
+}
+
 void contradictions_check(struct options *o, struct config_faults *faults)
 {
     check_queue(o, faults);
     check_memory(o, faults);
     check_device(o, faults);
     check_files(o, faults);
+    check_rules(o, faults);
 }

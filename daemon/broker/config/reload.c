@@ -22,6 +22,7 @@
 #include "proto/util.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 struct reload {
     struct broker *broker;
@@ -70,6 +71,10 @@ static void apply(struct reload *reload)
     log_set_level(reload->next.log_level);
     for (unsigned i = 0; i < SETTING_COUNT; i++)
         n_left += !apply_one(reload->broker, (enum setting_id)i, &reload->next);
+    if (memcmp(&reload->broker->options.policy, &reload->next.policy, sizeof(struct policy)) != 0)
+        log_info(NULL, "sections of users and groups are others: %u; there were %u",
+                 reload->next.policy.n_rules, reload->broker->options.policy.n_rules);
+    reload->broker->options.policy = reload->next.policy;
     broker_apply_limits(reload->broker);
     log_info(NULL, "the settings were read again; %u need a restart", n_left);
 }

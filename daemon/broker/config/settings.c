@@ -30,7 +30,10 @@ static const struct {
     {"engine", "What jobs run in."},
     {"cuda", "What jobs on NVIDIA devices run in; each device has as much of its own."},
     {"queue", "What all users share."},
-    {"users", "What one user may hold. What is over a limit is refused with quota-exceeded."},
+    {"users", "What one user may have and hold. What is over a limit is refused with "
+              "quota-exceeded. Sections [user NAME] and [group NAME], by name or number, have the "
+              "same settings for single users and for who is in a group: a user's own section "
+              "comes first, then the file's first group that says something, then this one."},
     {"records", "What is remembered of jobs that have ended, for each user."},
     {"log", "What is written to standard error, which a service manager takes to its journal."},
 };
@@ -319,6 +322,12 @@ void setting_format(const struct setting *s, const struct options *o, char *text
     case SETTING_IS_TEXT:
     case SETTING_IS_LEVEL: snprintf(text, n_bytes, "%s", (const char *)at); break;
     }
+}
+
+uint64_t setting_number(const struct setting *s, const struct options *o)
+{
+    const void *at = field(s, o);
+    return s->size == sizeof(uint64_t) ? *(const uint64_t *)at : *(const uint32_t *)at;
 }
 
 bool setting_is_same(const struct setting *s, const struct options *a, const struct options *b)

@@ -45,12 +45,13 @@ enum setting_id {
     SETTING_MAX_ACTIVE,
     SETTING_USER_ACTIVE,
     SETTING_PROVIDER_TIMEOUT,
+    SETTING_USER_WEIGHT, /* the first of [users]: see SETTING_N_OF_USERS */
     SETTING_USER_SESSIONS,
     SETTING_USER_JOBS,
     SETTING_USER_REQUESTS,
     SETTING_USER_REPLIES,
     SETTING_USER_DESCRIPTORS,
-    SETTING_REGION_LIMIT,
+    SETTING_REGION_LIMIT, /* the last one */
     SETTING_KEEP_JOBS,
     SETTING_KEEP_TIME,
     SETTING_KEEP_RESULTS,
@@ -89,6 +90,23 @@ struct setting_source {
     unsigned line; /* of the file */
 };
 
+/* The settings of [users] may be others for single users and groups (policy.h). */
+#define SETTING_N_OF_USERS (SETTING_REGION_LIMIT + 1 - SETTING_USER_WEIGHT)
+#define POLICY_MAX_RULES   64u
+
+struct policy_rule { /* a section [user NAME] or [group NAME] */
+    bool is_group;
+    uint32_t id; /* uid or gid */
+    char name[SETTING_WORD_SIZE];
+    uint64_t values[SETTING_N_OF_USERS];
+    unsigned lines[SETTING_N_OF_USERS]; /* of the file; 0: the rule does not say it */
+};
+
+struct policy {
+    unsigned n_rules;
+    struct policy_rule rules[POLICY_MAX_RULES];
+};
+
 struct options {
     char socket_path[SETTING_SOCKET_SIZE];
     mode_t socket_mode;
@@ -115,8 +133,9 @@ struct options {
 
     unsigned max_queue, max_active, user_active;
     uint64_t provider_timeout_ns;
-    unsigned user_sessions, user_jobs, user_descriptors;
+    unsigned user_weight, user_sessions, user_jobs, user_descriptors;
     uint64_t user_request_bytes, user_reply_bytes, region_limit_bytes;
+    struct policy policy;
 
     unsigned keep_jobs;
     uint64_t keep_ns, keep_result_bytes;
@@ -157,6 +176,8 @@ void settings_set_defaults(struct options *o, bool is_private);
 /* Reads a value. False: what was expected is in `expected`. *o is changed only on success. */
 bool setting_parse(const struct setting *setting, const char *text, struct options *o,
                    char *expected, size_t n_bytes) GAD_MUST_CHECK;
+/* The value of one that is a number or a size. */
+uint64_t setting_number(const struct setting *setting, const struct options *o);
 /* The value as the file would say it. */
 void setting_format(const struct setting *setting, const struct options *o, char *text,
                     size_t n_bytes);

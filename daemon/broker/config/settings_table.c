@@ -381,7 +381,22 @@ const struct setting settings_table[SETTING_COUNT] = {
                    "it cannot it ends with provider-failed.",
         },
 
-    /* users: what one user may hold. */
+    /* users: what one user may have and hold. */
+    [SETTING_USER_WEIGHT] =
+        {
+            .name = "user-weight",
+            .section = "users",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "1",
+            .least = "1",
+            .most = "1000",
+            .is_reloadable = true,
+            FIELD(user_weight),
+            .doc = "weight of a user whose jobs compute beside others'",
+            .why = "A user of weight 2 has twice the time of one of weight 1 while both have work; "
+                   "alone everybody has all of it. Jobs that run keep the weight that they began "
+                   "with.",
+        },
     [SETTING_USER_SESSIONS] =
         {
             .name = "user-sessions",

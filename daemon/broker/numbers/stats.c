@@ -192,8 +192,9 @@ static void pack_engines(msgpack_packer *p, const struct broker *broker,
 static void pack_user(msgpack_packer *p, const struct broker *broker,
                       const struct metrics_user *user, uint64_t now_ns)
 {
-    msgpack_pack_map(p, 9);
+    msgpack_pack_map(p, 10);
     pack_key_u64(p, "uid", user->uid);
+    pack_key_u64(p, "weight", account_weight(broker->accounts, user->uid));
     pack_key_u64(p, "sessions", account_use(broker->accounts, user->uid, ACCOUNT_SESSIONS));
     pack_key_u64(p, "jobs_queued", user->jobs.n[METRICS_QUEUED]);
     pack_key_u64(p, "jobs_running", user->jobs.n[METRICS_RUNNING]);

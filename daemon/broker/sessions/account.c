@@ -2,7 +2,8 @@
  *
  * A user is a uid as SO_PEERCRED said it. An account lives as long as one charge on it; a charge
  * points at its account, so giving back needs no look-up and cannot fail. Limits are the same for
- * every user. There are as many accounts as users that are connected: a list is enough.
+ * every user but those who have terms of their own. There are as many accounts as users that are
+ * connected: a list is enough.
  *
  * The share of a total is of what the others leave, so it shrinks as they come, but never to
  * nothing: alone a user may hold a half, then the next a third of what is left, then a quarter.
@@ -18,9 +19,17 @@
 #include "proto/util.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct terms {
+    uint64_t limits[ACCOUNT_N_RESOURCES];
+    uint32_t weight;
+};
 
 struct account {
     struct accounts *accounts;
+    struct terms *terms; /* NULL: as everybody */
     struct list link;
     uid_t uid;
     uint64_t n_charges;
@@ -101,6 +110,7 @@ static void drop_if_unused(struct account *account)
 {
     if (account->n_charges == 0) {
         list_remove(&account->link);
+        free(account->terms);
         free(account);
     }
 }
@@ -110,7 +120,40 @@ static uint64_t use_of(const struct account *account, enum account_resource reso
     return account ? account->use[resource] : 0;
 }
 
+void accounts_set_terms(struct accounts *accounts, uid_t uid,
+                        const uint64_t limits[ACCOUNT_N_RESOURCES], uint32_t weight)
+{
+    struct account *account = find(accounts, uid);
+    if (account && !account->terms)
+        account->terms = calloc(1, sizeof(*account->terms));
+    if (!account || !account->terms)
+        return;
+    memcpy(account->terms->limits, limits, sizeof(account->terms->limits));
+    account->terms->weight = weight;
+}
+
+void accounts_forget_terms(struct accounts *accounts, uid_t uid)
+{
+    struct account *account = find(accounts, uid);
+    if (account)
+        free(steal_ptr(account->terms));
+}
+
+uint32_t account_weight(const struct accounts *accounts, uid_t uid)
+{
+    const struct account *account = find(accounts, uid);
+    return account && account->terms ? account->terms->weight : accounts->limits.weight;
+}
+
 /* account NULL: of a user who holds nothing at all. */
+static uint64_t own_limit_of(const struct accounts *accounts, const struct account *account,
+                             enum account_resource resource)
+{
+    return account && account->terms ? account->terms->limits[resource]
+                                     : accounts->limits.user[resource];
+}
+
+/* As above, and of what the others leave. */
 static uint64_t limit_of(const struct accounts *accounts, const struct account *account,
                          enum account_resource resource)
 {
@@ -118,7 +161,7 @@ static uint64_t limit_of(const struct accounts *accounts, const struct account *
     uint64_t of_others = accounts->total[resource] - use;
     uint64_t n_others = accounts->n_users[resource] - (use > 0 ? 1u : 0u);
     uint64_t left = total > of_others ? total - of_others : 0;
-    return min_u64(accounts->limits.user[resource], left / (n_others + 2));
+    return min_u64(own_limit_of(accounts, account, resource), left / (n_others + 2));
 }
 
 static bool has_room(const struct accounts *accounts, const struct account *account,
@@ -151,7 +194,7 @@ int account_refuse(const struct accounts *accounts, uid_t uid, enum account_reso
     const char *name = resource_names[resource];
     unsigned long long limit = limit_of(accounts, account, resource), wanted = amount;
     unsigned long long use = use_of(account, resource);
-    bool is_share = limit < accounts->limits.user[resource];
+    bool is_share = limit < own_limit_of(accounts, account, resource);
     error_set(error, GAD_QUOTA_EXCEEDED, name,
               "quota: %s: %llu more wanted, %llu of %llu are in use%s", name, wanted, use, limit,
               is_share ? " (a share of what other users leave)" : "");

@@ -40,6 +40,7 @@ struct charge { /* zeroed: none */
 struct account_limits {
     uint64_t user[ACCOUNT_N_RESOURCES];  /* of each */
     uint64_t total[ACCOUNT_N_RESOURCES]; /* of all together */
+    uint32_t weight;                     /* of each */
 };
 
 int accounts_new(const struct account_limits *limits,
@@ -48,6 +49,13 @@ struct accounts *accounts_free(struct accounts *accounts); /* NULL; all charges 
 
 /* The limits hold from now on. Who has more keeps it, and gets no more. */
 void accounts_set_limits(struct accounts *accounts, const struct account_limits *limits);
+
+/* Limits and weight of one user, in place of those of each, as long as the user holds anything.
+ * Nothing happens where nothing is held, or without memory. */
+void accounts_set_terms(struct accounts *accounts, uid_t uid,
+                        const uint64_t limits[ACCOUNT_N_RESOURCES], uint32_t weight);
+void accounts_forget_terms(struct accounts *accounts, uid_t uid); /* those of each hold again */
+uint32_t account_weight(const struct accounts *accounts, uid_t uid);
 
 /* 0, quota-exceeded (with limit and use), -ENOMEM. The charge must be none before. */
 int account_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,

@@ -9,6 +9,7 @@
 #define LOG_TOPIC "worker"
 #include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/sessions/account.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/rates.h"
@@ -74,14 +75,14 @@ static int copy_fds(struct job *job, int *ret_fds)
 }
 
 /* All but the request itself, which stands behind it. */
-static void pack_job(msgpack_packer *p, const struct job *job)
+static void pack_job(const struct broker *broker, msgpack_packer *p, const struct job *job)
 {
     msgpack_pack_map(p, 9 + job->has_product);
     if (job->has_product) /* others are planned without */
         rates_pack(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "user", job_uid(job));
-    pack_key_u64(p, "weight", 1);
+    pack_key_u64(p, "weight", account_weight(broker->accounts, job_uid(job)));
     pack_key_i64(p, "priority", job->item.priority);
     pack_key_u64(p, "attempt", job->n_attempts);
     pack_key_u64(p, "carry_offset", job->item.carry.offset_bytes);
@@ -98,7 +99,7 @@ int worker_send_job(struct worker *w, struct job *job)
     if (r < 0)
         return r;
     begin(w, PENDING_JOB, id);
-    pack_job(&w->broker->writer.packer, job);
+    pack_job(w->broker, &w->broker->writer.packer, job);
     r = copy_fds(job, fds);
     if (r < 0) {
         void *object;

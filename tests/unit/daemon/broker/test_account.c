@@ -50,6 +50,31 @@ Test(account, a_charge_counts_until_it_is_released)
     accounts_free(accounts);
 }
 
+/* Terms are of one user, as long as anything is held. */
+Test(account, a_user_may_have_other_terms_than_the_others)
+{
+    struct accounts *accounts = new_accounts();
+    struct charge charge = {0}, second = {0};
+    uint64_t own[ACCOUNT_N_RESOURCES] = {[ACCOUNT_SESSIONS] = 1, [ACCOUNT_DESCRIPTORS] = 20};
+
+    accounts_set_terms(accounts, 7, own, 5); /* who holds nothing has no account */
+    cr_expect(eq(u32, account_weight(accounts, 7), 0));
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_SESSIONS, 1, &charge, NULL), 0));
+    accounts_set_terms(accounts, 7, own, 5);
+    cr_expect(eq(u32, account_weight(accounts, 7), 5));
+    cr_expect(eq(u32, account_weight(accounts, 8), 0));
+    cr_expect(eq(u64, account_limit(accounts, 7, ACCOUNT_DESCRIPTORS), 20));
+    cr_expect(eq(u64, account_limit(accounts, 8, ACCOUNT_DESCRIPTORS), 10));
+    cr_expect(not(account_has_room(accounts, 7, ACCOUNT_SESSIONS, 1)));
+    accounts_forget_terms(accounts, 7);
+    cr_expect(account_has_room(accounts, 7, ACCOUNT_SESSIONS, 1));
+    accounts_set_terms(accounts, 7, own, 5);
+    charge_release(&charge);
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_SESSIONS, 2, &second, NULL), 0));
+    charge_release(&second);
+    accounts_free(accounts);
+}
+
 Test(account, refuses_what_is_over_the_limit_with_limit_and_use)
 {
     struct accounts *accounts = new_accounts();

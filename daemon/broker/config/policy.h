@@ -1,0 +1,21 @@
+/* What the file says of single users and of groups: sections [user NAME] and [group NAME], which
+ * have the settings of [users]. */
+#pragma once
+
+#include "daemon/broker/config/config.h"
+
+bool policy_is_section(const char *name);
+/* The rule of such a section; NULL: the mistake went to the faults. May ask the system's lists of
+ * users and groups, as slow as they are. */
+struct policy_rule *policy_add(struct policy *policy, const char *section, unsigned line,
+                               struct config_faults *faults);
+/* NAME = VALUE in that section. */
+void policy_set(struct policy_rule *rule, const char *name, const char *value, unsigned line,
+                struct config_faults *faults);
+
+/* What holds for a user, in the order of the settings: the own rule, then the first one of a group
+ * that says something, then [users]. */
+void policy_find(const struct options *o, uid_t uid, const gid_t *groups, unsigned n_groups,
+                 uint64_t ret_values[SETTING_N_OF_USERS]);
+/* The most that anybody may have of it. */
+uint64_t policy_most(const struct options *o, enum setting_id id);
