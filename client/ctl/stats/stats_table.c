@@ -113,7 +113,7 @@ static void print_seconds(FILE *file, struct json_object *stats)
 static void print_user(FILE *file, struct json_object *user)
 {
     char name[STATS_USER_SIZE], a[32], b[32], c[32], t[16];
-    fprintf(file, "%-14.14s %6" PRIu64 " %8" PRIu64 " %7" PRIu64 " %6" PRIu64 " %9s %9s %9s %8s\n",
+    fprintf(file, "%-10.10s %6" PRIu64 " %8" PRIu64 " %7" PRIu64 " %6" PRIu64 " %9s %9s %9s %8s\n",
             stats_user_name((uint32_t)stats_u64(user, "uid"), name), stats_u64(user, "weight"),
             stats_u64(user, "sessions"), stats_u64(user, "jobs_running"),
             stats_u64(user, "jobs_queued"), ctl_format_bytes(stats_f64(user, "read_bytes"), a),
@@ -126,7 +126,7 @@ static void print_users(FILE *file, struct json_object *stats)
 {
     struct json_object *users = stats_at(stats, "users");
     size_t n = json_object_is_type(users, json_type_array) ? json_object_array_length(users) : 0;
-    fprintf(file, "\n%-14s %6s %8s %7s %6s %9s %9s %9s %8s\n", "USER", "WEIGHT", "SESSIONS",
+    fprintf(file, "\n%-10s %6s %8s %7s %6s %9s %9s %9s %8s\n", "USER", "WEIGHT", "SESSIONS",
             "RUNNING", "QUEUED", "READ", "WRITTEN", "REGIONS", "WAITED");
     for (size_t i = 0; i < n; i++)
         print_user(file, json_object_array_get_idx(users, i));
