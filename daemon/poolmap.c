@@ -172,15 +172,21 @@ uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes)
     return (n_blocks < 4 ? n_blocks : n_blocks - n_blocks / 4) * POOLMAP_MIN_EXTENT_BYTES;
 }
 
-uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes, bool is_device)
+uint64_t poolmap_large_limit_bytes(uint64_t part_bytes)
 {
-    uint64_t n_blocks = poolmap_part_bytes(pool_bytes, is_device) / POOLMAP_MIN_EXTENT_BYTES;
+    uint64_t n_blocks = part_bytes / POOLMAP_MIN_EXTENT_BYTES;
+
+    return (n_blocks - power_of_two_within(n_blocks / OTHERS_SHARE)) * POOLMAP_MIN_EXTENT_BYTES;
+}
+
+uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes)
+{
+    uint64_t part_bytes = poolmap_part_bytes(pool_bytes, false);
     uint64_t limit_bytes = poolmap_carry_limit_bytes(pool_bytes);
 
-    if (n_blocks <= pool_bytes / 2 / POOLMAP_MIN_EXTENT_BYTES)
-        return limit_bytes;
-    n_blocks -= power_of_two_within(n_blocks / OTHERS_SHARE);
-    return max_u64(limit_bytes, n_blocks * POOLMAP_MIN_EXTENT_BYTES);
+    return part_bytes <= pool_bytes / 2
+               ? limit_bytes
+               : max_u64(limit_bytes, poolmap_large_limit_bytes(part_bytes));
 }
 
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map)
@@ -272,7 +278,9 @@ int poolmap_lend_beside(struct poolmap *map, uint64_t size_bytes, uint64_t waiti
     uint64_t n_waiting = n_blocks_for(waiting_bytes);
     struct extent extent;
 
-    if (n_waiting == 0 || order_for(n_waiting) < map->n_orders) /* it may come to lie anywhere */
+    if (n_waiting == 0 || size_bytes == 0)
+        return poolmap_lend(map, size_bytes, ret_extent);
+    if (order_for(n_waiting) < map->n_orders) /* it may come to lie anywhere */
         return -EAGAIN;
     int r = poolmap_lend(map, size_bytes, &extent);
     if (r)

@@ -3,10 +3,11 @@
  *
  * Carries come from the lower end, its part for carries: half of the pool; where that is more, all
  * but 1/16 of it and POOLMAP_SLOT_BYTES at least, since a tile of a matrix product is worth most of
- * the pool. A device's is half of it always: all that it computes passes slots. What lies above
- * belongs to the slots; slot blocks below are lent too while no carry claims them (the worker waits
- * for a lent block before it starts the job whose carry claims it). So what lies above, and with it
- * the express reserve, never goes to a carry.
+ * the pool. Of a device's pool it is half always: all that it computes passes slots, and products
+ * have memory of the device's own, all of which is lent as carries by a map like this one. What
+ * lies above belongs to the slots; slot blocks below are lent too while no carry claims them (the
+ * worker waits for a lent block before it starts the job whose carry claims it). So what lies
+ * above, and with it the express reserve, never goes to a carry.
  */
 #pragma once
 
@@ -37,9 +38,10 @@ struct poolmap *poolmap_free(struct poolmap *map); /* NULL */
  * of two within half the pool: beside it others of a modest size have room, however long its job
  * takes. Broker and worker plan with it. */
 uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes);
-/* Of a matrix product: of a large part for carries all but a power of two of about 1/16, which is
- * left to others. */
-uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes, bool is_device);
+/* Of a part for carries all but a power of two of about 1/16, which is left to others. */
+uint64_t poolmap_large_limit_bytes(uint64_t part_bytes);
+/* Of a matrix product on the CPU: that, where the part is a large one. */
+uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
 /* Whether somebody who holds held_bytes of the carries, at most largest_bytes of them in one,
  * leaves enough to others with size_bytes more: beside the largest at most half of what others
@@ -51,7 +53,8 @@ bool poolmap_is_within_share(const struct poolmap *map, uint64_t held_bytes, uin
 int poolmap_lend(struct poolmap *map, uint64_t size_bytes,
                  struct extent *ret_extent) GAD_MUST_CHECK;
 /* As poolmap_lend(), while a carry of waiting_bytes waits: only where that one will not lie. That
- * is known of a carry that is larger than the largest run, which begins at 0; else -EAGAIN. */
+ * is known of a carry of nothing, and of one that is larger than the largest run, which begins at
+ * 0; else -EAGAIN. */
 int poolmap_lend_beside(struct poolmap *map, uint64_t size_bytes, uint64_t waiting_bytes,
                         struct extent *ret_extent) GAD_MUST_CHECK;
 void poolmap_return(struct poolmap *map, const struct extent *extent);

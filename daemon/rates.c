@@ -16,7 +16,7 @@
 void rates_pack(msgpack_packer *p, const struct plan_rates *rates)
 {
     pack_str(p, "rates");
-    msgpack_pack_map(p, 11);
+    msgpack_pack_map(p, 12);
     pack_key_f64(p, "memory", rates->memory);
     pack_key_f64(p, "file", rates->file);
     pack_key_f64(p, "disk", rates->disk);
@@ -27,6 +27,7 @@ void rates_pack(msgpack_packer *p, const struct plan_rates *rates)
     pack_key_f64(p, "product_float32", rates->product_float32);
     pack_key_f64(p, "product_float64", rates->product_float64);
     pack_key_f64(p, "product_integer", rates->product_integer);
+    pack_key_f64(p, "product_tf32", rates->product_tf32);
     pack_key_f64(p, "job_seconds", rates->job_seconds);
 }
 
@@ -58,6 +59,7 @@ int rates_read(const msgpack_object *map, struct plan_rates *ret, struct gad_err
         {"product_float32", &ret->product_float32},
         {"product_float64", &ret->product_float64},
         {"product_integer", &ret->product_integer},
+        {"product_tf32", &ret->product_tf32},
         {"job_seconds", &ret->job_seconds},
     };
     const msgpack_object *rates = map_find(map, "rates");

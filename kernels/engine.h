@@ -96,16 +96,19 @@ struct plan_rates {
     double work;   /* elements x instructions a second, all threads */
     /* Multiplications and additions of matrix products a second, all threads. */
     double product_float32, product_float64, product_integer;
-    double job_seconds; /* the floor of a job: what one of nearly nothing takes in the worker */
+    double product_tf32; /* of float32, where the request allows it; 0: there is none */
+    double job_seconds;  /* the floor of a job: what one of nearly nothing takes in the worker */
 };
 
 struct plan_limits {
     uint64_t pool_bytes;
     uint64_t slot_bytes;        /* one size class */
     uint64_t carry_limit_bytes; /* less than half the pool */
-    /* Of a matrix product: it may be more than half. 0: as carry_limit_bytes. */
+    /* Of a matrix product: it may be more than half; a device's are not of the pool. 0: as
+     * carry_limit_bytes. */
     uint64_t product_carry_bytes;
-    uint64_t memory_bytes; /* the machine's, for what files leave in it; 0: not known */
+    uint64_t device_carry_bytes; /* a device's own memory, beside its slots, for those; else 0 */
+    uint64_t memory_bytes;       /* the machine's, for what files leave in it; 0: not known */
     unsigned n_threads;
     const struct plan_engine
         *engine;             /* the kind: what the planner asks (kernels/plan/plan_engine.h) */

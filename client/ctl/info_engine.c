@@ -107,7 +107,8 @@ void info_print_rates(struct json_object *rates, int depth)
 {
     static const char *const kinds[] = {"memory",    "file",        "disk",
                                         "to_device", "from_device", "device"};
-    static const char *const products[] = {"product_float32", "product_float64", "product_integer"};
+    static const char *const products[] = {"product_float32", "product_float64", "product_integer",
+                                           "product_tf32"};
     char text_of[32];
     if (!has_rate(rates))
         return;

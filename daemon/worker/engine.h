@@ -47,11 +47,14 @@ struct engine_ops {
 
 struct engine { /* first member of an engine's own struct */
     const struct engine_ops *ops;
-    char name[16];                /* of results: "cpu", "cuda:0" */
-    const char *kind;             /* "cpu", "cuda" */
-    char device[128], level[32];  /* for people: "NVIDIA H100", "sm_90" */
-    char *pool;                   /* limits.pool_bytes that slots and carries are cut from */
-    struct plan_limits limits;    /* as the broker will plan with */
+    char name[16];               /* of results: "cpu", "cuda:0" */
+    const char *kind;            /* "cpu", "cuda" */
+    char device[128], level[32]; /* for people: "NVIDIA H100", "sm_90" */
+    char *pool;                  /* limits.pool_bytes that slots and carries are cut from */
+    struct plan_limits limits;   /* as the broker will plan with */
+    /* Of a device: its memory for carries of products. Not to be touched: an address is as far from
+     * those of slots here as it is there. */
+    char *device_carries;
     unsigned n_device_tiles;      /* tiles that may be with the device at a time; 0: never */
     unsigned n_device_products;   /* MULTIPLYs beside them, with those that are queued */
     unsigned n_device_flights;    /* of both kinds with the device at a time */

@@ -98,7 +98,8 @@ static void put_down(struct worker *w)
 static void run_small(struct worker *w, struct wjob *job)
 {
     wjob_set_state(job, WJOB_RUNNING);
-    wjob_begin(job, slots_poison(w->small_carry, job->plan.carry_bytes));
+    char *carry = slots_poison(w->small_carry, job->plan.carry_bytes);
+    wjob_begin(job, carry, carry);
     while (!job->is_complete && !job->status) {
         struct tile *tile = w->tile;
         tile_init(tile, job);

@@ -36,13 +36,14 @@ int worker_send_ready(struct worker *w)
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "worker.ready");
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 13 + (e->why_no_blas != NULL) + n_pairs);
+    msgpack_pack_map(p, 14 + (e->why_no_blas != NULL) + n_pairs);
     pack_key_str(p, "engine", e->kind);
     pack_key_str(p, "device", e->device);
     pack_key_str(p, "level", e->level);
     pack_key_u64(p, "pool_bytes", e->limits.pool_bytes);
     pack_key_u64(p, "slot_bytes", e->limits.slot_bytes);
     pack_key_u64(p, "carry_limit", e->limits.carry_limit_bytes);
+    pack_key_u64(p, "device_carry_bytes", e->limits.device_carry_bytes);
     pack_key_bool(p, "is_device", e->limits.engine->has_link);
     pack_blas(p, e);
     rates_pack(p, &e->limits.rates);

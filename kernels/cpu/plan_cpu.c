@@ -135,8 +135,7 @@ static void estimate_product(const struct plan_estimate *e, const struct plan_pr
         if (p->program->passes[i].n_insns > 0)
             threads[PLAN_BOUND_WORK] += estimate_work(e, i) / m->work;
     }
-    threads[PLAN_BOUND_WORK] +=
-        product->n_operations / planner_product_rate(m, product->whole->dtype);
+    threads[PLAN_BOUND_WORK] += product->n_operations / planner_product_rate(m, product);
     for (unsigned i = 0; i < PLAN_N_BOUNDS; i++)
         sum += threads[i];
     if (!product->has_two_buffers || disk <= sum)
@@ -160,7 +159,7 @@ static void estimate_slab(const struct plan_estimate *e, const struct plan_slab 
         if (e->p->program->passes[pass].n_insns > 0)
             e->spent[PLAN_BOUND_WORK] += estimate_work(e, pass) / m->work;
     }
-    e->spent[PLAN_BOUND_WORK] += slab->n_operations / planner_product_rate(m, DTYPE_FLOAT64);
+    e->spent[PLAN_BOUND_WORK] += slab->n_operations / m->product_float64;
 }
 
 static int check_product(const struct plan_limits *limits, enum dtype dtype,

@@ -151,7 +151,7 @@ static void estimate_product(const struct plan_estimate *e, const struct plan_pr
         if (p->program->passes[i].n_insns > 0)
             arithmetic += estimate_work(e, i) / m->work;
     }
-    arithmetic += product->n_operations / planner_product_rate(m, product->whole->dtype);
+    arithmetic += product->n_operations / planner_product_rate(m, product);
     struct host_seconds host = host_seconds(memory, files);
     double link = max_f64(there, back), kernel = device + arithmetic;
     double outside = max_f64(host.sum, link), slowest = max_f64(outside, kernel);

@@ -4,6 +4,9 @@
  *     | scratch of the stage in hand | result | result | ... |
  *     0                              results, each 64-byte aligned (places.c)
  *
+ * An engine with a link has that twice: of products in the device's memory, where the host touches
+ * nothing of it, and of all else in the pool.
+ *
  * Of a pass the scratch is its nodes: a tree or stacks. Of a matrix product it is a tile of C and
  * panels of the operands, as large as there is room for.
  *
@@ -74,14 +77,18 @@ static int cut_stages(struct planner *p, bool *ret_fits)
     return 0;
 }
 
-/* of_least: of products what is needed at least, not what there is room for. */
-static uint64_t most_scratch_bytes(const struct planner *p, bool of_least)
+/* of_device: in the device's memory, not in the pool. of_least: of products what is needed at
+ * least, not what there is room for. */
+static uint64_t most_scratch_bytes(const struct planner *p, bool of_device, bool of_least)
 {
+    bool has_link = p->limits->engine->has_link;
     uint64_t most = 0;
 
     for (unsigned i = 0; i < p->program->n_stages; i++) {
         const struct stage *stage = &p->program->stages[i];
         const struct plan_product *product = &p->plan->products[stage->product];
+        if ((has_link && stage->kind == STAGE_PRODUCT) != of_device)
+            continue;
         if (stage->kind == STAGE_PRODUCT)
             most = max_u64(most, of_least ? product->least_bytes : product->scratch_bytes);
         else if (stage->kind == STAGE_SLAB)
@@ -97,25 +104,43 @@ static unsigned busy_window(const struct planner *p)
     return p->limits->n_threads + 2;
 }
 
-/* Of a product, beside the results of all stages. */
-static uint64_t product_room(const struct planner *p, uint64_t result_bytes)
-{
-    uint64_t limit = max_u64(p->limits->carry_limit_bytes, p->limits->product_carry_bytes);
+/* Bytes of the results of all stages. */
+struct kept {
+    uint64_t in_pool, on_device;
+};
 
-    return limit > result_bytes ? limit - result_bytes : 0;
+static uint64_t product_limit(const struct planner *p)
+{
+    uint64_t limit = p->limits->carry_limit_bytes, own = p->limits->product_carry_bytes;
+
+    return own == 0 ? limit : p->limits->engine->has_link ? own : max_u64(limit, own);
 }
 
-static int try_whole(struct planner *p, uint64_t result_bytes, bool is_tight, bool *ret_fits)
+static uint64_t left_of(uint64_t limit, uint64_t n_bytes)
+{
+    return limit > n_bytes ? limit - n_bytes : 0;
+}
+
+/* Of a product, beside the results where it is. */
+static uint64_t product_room(const struct planner *p, const struct kept *kept)
+{
+    bool has_link = p->limits->engine->has_link;
+
+    return left_of(product_limit(p), has_link ? kept->on_device : kept->in_pool);
+}
+
+static int try_whole(struct planner *p, const struct kept *kept, bool is_tight, bool *ret_fits)
 {
     uint64_t limit = p->limits->carry_limit_bytes;
 
     *ret_fits = false;
     p->round_length = 0;
-    p->room = (struct planner_room){.tree_bytes = limit > result_bytes ? limit - result_bytes : 0,
-                                    .product_bytes = product_room(p, result_bytes),
+    p->room = (struct planner_room){.tree_bytes = left_of(limit, kept->in_pool),
+                                    .product_bytes = product_room(p, kept),
                                     .least_window = is_tight ? 2 : busy_window(p),
                                     .least_share = is_tight ? 0 : GOOD_SHARE};
-    return result_bytes <= limit ? cut_stages(p, ret_fits) : 0;
+    bool is_room = kept->in_pool <= limit && kept->on_device <= product_limit(p);
+    return is_room ? cut_stages(p, ret_fits) : 0;
 }
 
 /* The passes' axes are walked in the same order in rounds, so they are cut without any first. */
@@ -128,7 +153,7 @@ static int try_rounds(struct planner *p, bool *ret_fits)
     int r = cut_stages(p, ret_fits);
     if (r || !*ret_fits)
         return r;
-    uint64_t tree_bytes = most_scratch_bytes(p, false);
+    uint64_t tree_bytes = most_scratch_bytes(p, false, false);
     *ret_fits = planner_choose_rounds(p, limit - tree_bytes);
     if (!*ret_fits)
         return 0;
@@ -169,18 +194,19 @@ static const char *advice(const struct planner *p)
 }
 
 /* The first walk by slabs that is too large by itself; NULL. */
-static const struct plan_slab *large_slab(const struct planner *p, uint64_t result_bytes)
+static const struct plan_slab *large_slab(const struct planner *p, const struct kept *kept)
 {
     for (unsigned i = 0; i < p->program->n_slabs; i++)
-        if (p->plan->slabs[i].scratch_bytes > product_room(p, result_bytes))
+        if (p->plan->slabs[i].scratch_bytes > product_room(p, kept))
             return &p->plan->slabs[i];
     return NULL;
 }
 
 /* Where its memory goes: what X's slab has, the rest is of operands and sums. */
-static int refuse_large_slab(struct planner *p, const struct plan_slab *slab, uint64_t result_bytes)
+static int refuse_large_slab(struct planner *p, const struct plan_slab *slab,
+                             const struct kept *kept)
 {
-    uint64_t there = product_room(p, result_bytes), needed = slab->scratch_bytes;
+    uint64_t there = product_room(p, kept), needed = slab->scratch_bytes;
     uint64_t of_x = slab->lane_bytes[0] * slab->n_lanes;
 
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
@@ -193,9 +219,11 @@ static int refuse_large_slab(struct planner *p, const struct plan_slab *slab, ui
     return GAD_TOO_LARGE_FOR_POOL;
 }
 
-static int refuse(struct planner *p, uint64_t result_bytes)
+static int refuse(struct planner *p, const struct kept *kept)
 {
-    uint64_t there = p->limits->carry_limit_bytes, needed = result_bytes;
+    bool of_device = kept->on_device > product_limit(p);
+    uint64_t there = of_device ? product_limit(p) : p->limits->carry_limit_bytes;
+    uint64_t needed = of_device ? kept->on_device : kept->in_pool;
 
     for (unsigned i = 0; i < p->program->n_reductions; i++)
         if (planner_keeps_open(p, i))
@@ -204,12 +232,12 @@ static int refuse(struct planner *p, uint64_t result_bytes)
     bool fits;
     int r =
         cut_stages(p, &fits); /* the smallest nodes: what does not fit stays as small as it is */
-    const struct plan_slab *slab = large_slab(p, result_bytes);
+    const struct plan_slab *slab = large_slab(p, kept);
     if (r == 0 && slab)
-        return refuse_large_slab(p, slab, result_bytes);
+        return refuse_large_slab(p, slab, kept);
     if (r)
         return r;
-    if (__builtin_add_overflow(needed, most_scratch_bytes(p, true), &needed))
+    if (__builtin_add_overflow(needed, most_scratch_bytes(p, of_device, true), &needed))
         needed = UINT64_MAX;
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "the job needs %" PRIu64 " bytes of the pool for the results of its reductions and "
@@ -222,26 +250,31 @@ static int refuse(struct planner *p, uint64_t result_bytes)
 
 static int cut_to_fit(struct planner *p)
 {
-    uint64_t result_bytes = planner_result_bytes(p);
+    uint64_t of_device = planner_device_results(p);
+    const struct kept kept = {.in_pool = planner_result_bytes(p, ~of_device),
+                              .on_device = planner_result_bytes(p, of_device)};
     bool fits;
 
-    int r = try_whole(p, result_bytes, false, &fits);
+    int r = try_whole(p, &kept, false, &fits);
     if (!r && !fits && p->program->n_products == 0 && p->program->n_slabs == 0 &&
         !overwrites_itself(p))
         r = try_rounds(p, &fits);
     if (!r && !fits)
-        r = try_whole(p, result_bytes, true, &fits);
-    return r || fits ? r : refuse(p, result_bytes);
+        r = try_whole(p, &kept, true, &fits);
+    return r || fits ? r : refuse(p, &kept);
 }
 
-static void place_results(struct planner *p)
+/* Those of `which`, behind the scratch where they are; returns the bytes of both. */
+static uint64_t place_results(struct planner *p, bool on_device, uint64_t which)
 {
-    uint64_t offset = most_scratch_bytes(p, false), offsets[PROGRAM_MAX_REDUCTIONS];
+    uint64_t offset = most_scratch_bytes(p, on_device, false), offsets[PROGRAM_MAX_REDUCTIONS];
+    uint64_t n_bytes = planner_place_results(p, which, offsets);
 
-    p->plan->carry_bytes = offset + planner_place_results(p, offsets);
     for (unsigned i = 0; i < p->program->n_reductions; i++)
-        p->plan->results[i] = (struct plan_result){.offset_bytes = offset + offsets[i],
-                                                   .round_axis = planner_result_round_axis(p, i)};
+        if (which >> i & 1)
+            p->plan->results[i] = (struct plan_result){
+                .offset_bytes = offset + offsets[i], .round_axis = planner_result_round_axis(p, i)};
+    return offset + n_bytes;
 }
 
 int planner_cut_all(struct planner *p)
@@ -250,7 +283,9 @@ int planner_cut_all(struct planner *p)
     int r = cut_to_fit(p);
     if (r)
         return r;
-    place_results(p);
+    uint64_t of_device = planner_device_results(p);
+    p->plan->carry_bytes = place_results(p, false, ~of_device);
+    p->plan->device_carry_bytes = place_results(p, true, of_device);
     p->plan->n_rounds = 1;
     for (unsigned i = 0; i < p->program->n_passes; i++) {
         const struct geometry *g = &p->plan->passes[i].geometry;

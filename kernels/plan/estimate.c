@@ -62,6 +62,7 @@ static struct plan_rates complete(const struct plan_limits *limits, const struct
         .product_float32 = or_default(m->product_float32, rates.product_float32),
         .product_float64 = or_default(m->product_float64, rates.product_float64),
         .product_integer = or_default(m->product_integer, rates.product_integer),
+        .product_tf32 = or_default(m->product_tf32, m->product_float32),
         .work = or_default(m->work, rates.work),
         .job_seconds = or_default(m->job_seconds, rates.job_seconds)};
 }
@@ -95,10 +96,14 @@ struct plan_rates planner_default_rates(const struct plan_limits *limits)
     return complete(limits, &(struct plan_rates){0});
 }
 
-double planner_product_rate(const struct plan_rates *rates, enum dtype dtype)
+double planner_product_rate(const struct plan_rates *rates, const struct plan_product *product)
 {
+    enum dtype dtype = product->whole->dtype;
+
     if (!dtype_is_float(dtype))
         return rates->product_integer;
+    if (product->is_tf32 && rates->product_tf32 > 0)
+        return rates->product_tf32;
     return dtype == DTYPE_FLOAT32 ? rates->product_float32 : rates->product_float64;
 }
 

@@ -17,6 +17,7 @@
  *
  * Called by carry.c and rounds.c.
  */
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -101,14 +102,21 @@ uint64_t planner_place_all(struct planner_life *places, unsigned n)
     return n_bytes;
 }
 
-uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets)
+uint64_t planner_device_results(const struct planner *p)
+{
+    return p->limits->engine->has_link ? program_product_results(p->program) : 0;
+}
+
+uint64_t planner_place_results(const struct planner *p, uint64_t which, uint64_t *ret_offsets)
 {
     const struct program *program = p->program;
     struct planner_life places[PROGRAM_MAX_REDUCTIONS];
 
+    if (which == 0)
+        return 0;
     planner_set_lives(program, places);
     for (unsigned i = 0; i < program->n_reductions; i++) {
-        places[i].n_bytes = planner_one_result_bytes(p, i);
+        places[i].n_bytes = which >> i & 1 ? planner_one_result_bytes(p, i) : 0;
         if (p->round_length > 0 && p->round_axes[program->reductions[i].pass] < 0) {
             places[i].first = 0;
             places[i].last = program->n_stages - 1u;
@@ -116,6 +124,7 @@ uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets)
     }
     uint64_t n_bytes = planner_place_all(places, program->n_reductions);
     for (unsigned i = 0; i < program->n_reductions && n_bytes < UINT64_MAX; i++)
-        ret_offsets[i] = places[i].begin;
+        if (which >> i & 1)
+            ret_offsets[i] = places[i].begin;
     return n_bytes;
 }

@@ -76,7 +76,7 @@ struct plan_pass {
 
 /* Where the values of a reduction lie: densely, in C order of its result's shape, of one round. */
 struct plan_result {
-    uint64_t offset_bytes; /* in the carry, 64-byte aligned */
+    uint64_t offset_bytes; /* in the carry (a product's: where those lie), 64-byte aligned */
     int round_axis;        /* of the result; -1: it does not go in rounds */
 };
 
@@ -96,6 +96,9 @@ struct plan {
      * the tree of the pass in hand, or its tiles' stacks, or tile and panels of the product in
      * hand, or all of the slab's in hand; then the results of program->reductions. */
     uint64_t carry_bytes, tree_offset_bytes;
+    /* Of an engine with a link: what its products have, and what is kept of them, in the device's
+     * memory instead. Else 0: they are in the carry. */
+    uint64_t device_carry_bytes;
     uint64_t read_bytes, write_bytes, n_tiles;
     double seconds; /* estimate */
     enum plan_bound bound;

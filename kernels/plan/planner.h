@@ -166,9 +166,11 @@ int planner_refuse_open(const struct planner *p, const char *what);
  * the length of an open one would have to be known. */
 int planner_check_streams(const struct planner *p) GAD_MUST_CHECK;
 
-/* places.c: where the results of a round lie, from 0 on; how many bytes that are. UINT64_MAX: more
- * than that. */
-uint64_t planner_place_results(const struct planner *p, uint64_t *ret_offsets);
+/* places.c: reductions, bits, whose results are in the device's memory alone; 0 without one. */
+uint64_t planner_device_results(const struct planner *p);
+/* places.c: where the results of a round of those reductions (bits) lie, from 0 on; how many bytes
+ * that are. UINT64_MAX: more than that. */
+uint64_t planner_place_results(const struct planner *p, uint64_t which, uint64_t *ret_offsets);
 
 /* The same in steps: */
 struct planner_life { /* of a reduction's result */
@@ -181,8 +183,8 @@ void planner_set_lives(const struct program *program, struct planner_life *place
 uint64_t planner_most_alive(const struct planner_life *places, unsigned n, unsigned n_stages);
 uint64_t planner_place_all(struct planner_life *places, unsigned n); /* sets `begin` */
 
-/* rounds.c: bytes of all results of a round, each aligned; UINT64_MAX: more than that. */
-uint64_t planner_result_bytes(const struct planner *p);
+/* rounds.c: bytes of the results of a round, each aligned; UINT64_MAX: more than that. */
+uint64_t planner_result_bytes(const struct planner *p, uint64_t which);
 uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction);
 /* The axis of a reduction's result that is cut; -1: none. */
 int planner_result_round_axis(const struct planner *p, unsigned reduction);
@@ -258,7 +260,7 @@ struct plan_rates planner_rates(const struct planner *p);
 /* As if nothing had been measured. */
 struct plan_rates planner_default_rates(const struct plan_limits *limits);
 /* Of these: multiplications and additions a second, all threads. */
-double planner_product_rate(const struct plan_rates *rates, enum dtype dtype);
+double planner_product_rate(const struct plan_rates *rates, const struct plan_product *product);
 
 /* estimate.c: fills plan->seconds and plan->bound. */
 void planner_estimate(const struct planner *p);

@@ -87,11 +87,11 @@ uint64_t planner_one_result_bytes(const struct planner *p, unsigned reduction)
     return round_up_u64((uint64_t)n_bytes, PLANNER_CARRY_ALIGN);
 }
 
-uint64_t planner_result_bytes(const struct planner *p)
+uint64_t planner_result_bytes(const struct planner *p, uint64_t which)
 {
     uint64_t offsets[PROGRAM_MAX_REDUCTIONS];
 
-    return planner_place_results(p, offsets);
+    return planner_place_results(p, which, offsets);
 }
 
 static void find_tables(struct search *s)

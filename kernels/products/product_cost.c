@@ -131,10 +131,9 @@ void product_costs_init(struct planner *p, struct product_costs *ret)
 {
     const struct plan_product *product = p->product;
     const struct plan_limits *limits = p->limits;
-    enum dtype dtype = p->product->whole->dtype;
     const struct plan_rates rates =
         p->request->has_journal ? planner_default_rates(limits) : planner_rates(p);
-    double rate = planner_product_rate(&rates, dtype);
+    double rate = planner_product_rate(&rates, product);
     double block = 2.0 * (double)product->block_rows * (double)product->block_columns *
                    (double)product->step_depth * (double)product->block_matrices;
 
@@ -149,7 +148,7 @@ void product_costs_init(struct planner *p, struct product_costs *ret)
     cost_result(p, &rates, ret);
     ret->multiply_seconds = product->n_operations / rate;
     ret->block_seconds = block * ret->n_threads / rate;
-    if (!ret->has_link && dtype_is_float(dtype))
+    if (!ret->has_link && dtype_is_float(product->whole->dtype))
         ret->packing_rate = rates.memory;
 }
 

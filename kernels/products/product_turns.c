@@ -118,7 +118,7 @@ static void choose_joins(struct planner *p)
     enum dtype dtype = p->product->whole->dtype;
     double n_threads = (double)max_u64(p->limits->n_threads, 1);
     const struct plan_rates rates = planner_rates(p);
-    double most = planner_product_rate(&rates, dtype) / n_threads * TURN_SECONDS / 2;
+    double most = planner_product_rate(&rates, product) / n_threads * TURN_SECONDS / 2;
     double depth = (double)product->step_depth;
     int64_t *rows = &product->join_rows, *columns = &product->join_columns;
 

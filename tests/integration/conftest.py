@@ -155,13 +155,15 @@ def size_of(text):
 
 def engine_args(engine, pool):
     """The daemon's options for an engine. A device's pool is 8 MiB at least, in slots of 2 MiB where
-    it is small; with one slot more, which is no part of it, and on the device with cuBLAS's memory."""
+    it is small; with one slot more, which is no part of it, and on the device with half as much for
+    products, and with cuBLAS's memory."""
     if engine == "cpu":
         return ["--engine", "cpu"]
     n = max(size_of(pool), 8 << 20)
     slot = 2 << 20 if n < 64 << 20 else 8 << 20
     slab = (n // slot + 1) * slot >> 20
-    device = min(-(-slab * 8 // 7 // 2) * 2, slab + 32)
+    usable = slab * 3 // 2
+    device = min(-(-usable * 8 // 7 // 2) * 2, -(-usable // 2) * 2 + 32)
     return ["--engine", engine, "--cuda-worker", CUDA_WORKER, "--device-bytes", f"{device}M",
             "--pinned-bytes", f"{slab}M", "--chunk-bytes", f"{slot >> 20}M"]
 

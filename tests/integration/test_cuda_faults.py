@@ -89,7 +89,7 @@ def test_both_versions_of_an_old_driver_are_told():
 
 def test_a_pool_larger_than_what_is_free_is_refused_with_both_numbers():
     code, text = refused(engine="cuda", env=SCARCE, pool="592M")
-    assert code == 4 and str(632 * MIB) in text and str(1024 * MIB) in text, (code, text)
+    assert code == 4 and str(932 * MIB) in text and str(1024 * MIB) in text, (code, text)
     assert "free" in text, text
 
 

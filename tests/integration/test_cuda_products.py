@@ -409,7 +409,9 @@ def test_without_cublas_the_device_multiplies_no_floats(start, fault):
 def test_info_says_what_multiplies(daemon):
     engine = daemon.engine_info()
     assert engine["blas"].startswith("cuBLAS ")
-    assert all(engine["rates"][f"product_{kind}"] > 0 for kind in ("float32", "float64", "integer"))
+    assert all(engine["rates"][f"product_{kind}"] > 0
+               for kind in ("float32", "float64", "integer", "tf32"))
+    assert "product_tf32" in daemon.ctl("info").stdout
     assert engine["blas"] in daemon.ctl("info").stdout
 
 
@@ -446,7 +448,7 @@ def test_a_plan_says_what_is_done_on_the_device(daemon, folder):
 
 
 def test_a_product_that_is_too_large_for_the_pool(w):
-    shape = {"dtype": "<f8", "shape": [3000, 3000]}
+    shape = {"dtype": "<f8", "shape": [4096, 4096]}
     with pytest.raises(Error) as caught:
         w.run("a @ b", method="job.plan", a=shape, b=shape, to=shape)
     assert caught.value.code == "too-large-for-pool" and caught.value.expected

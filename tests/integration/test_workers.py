@@ -170,7 +170,8 @@ def test_a_region_that_one_worker_cannot_map(begin, devices):
 
 
 RATES = ("memory", "file", "disk", "to_device", "from_device", "device", "work",
-         "product_float32", "product_float64", "product_integer", "job_seconds")
+         "product_float32", "product_float64", "product_integer", "product_tf32",
+         "job_seconds")
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -1.0, 0.0, 5e-324, 1e300])
@@ -230,7 +231,8 @@ def test_products_have_the_tiles_that_the_broker_chose(begin, devices, tmp_path)
 
 
 @pytest.mark.parametrize("said", [{"engine": "cpu"}, {"engine": 1}, {"pool_bytes": "all"},
-                                  {"pool_bytes": 1 << 62}, {"rates": {"memory": "fast"}},
+                                  {"pool_bytes": 1 << 62}, {"device_carry_bytes": -1},
+                                  {"device_carry_bytes": 1 << 62}, {"rates": {"memory": "fast"}},
                                   {"devices": -1}, {"device": "x" * 5000}])
 def test_a_ready_that_cannot_be_is_none(begin, devices, said):
     devices.say(**said)
@@ -242,7 +244,7 @@ def test_a_ready_that_cannot_be_is_none(begin, devices, said):
 
 
 @pytest.mark.parametrize("said", [{"slot_bytes": 0}, {"pool_bytes": 0}, {"devices": 1 << 62},
-                                  {"threads": 0}, {"memory": {str(i): i for i in range(65)}},
+                                  {"device_carry_bytes": 0}, {"device_carry_bytes": 1}, {"threads": 0}, {"memory": {str(i): i for i in range(65)}},
                                   {"memory": {"text": "x" * 5000}}, {"memory": 7}])
 def test_a_ready_with_strange_numbers(begin, devices, said):
     devices.say(**said)

@@ -76,7 +76,9 @@ static void print_counts(FILE *file, struct json_object *stats)
         fprintf(file, ", %" PRIu64 " of %" PRIu64 " slots lent",
                 stats_u64(stats, "pool.slots_lent"), stats_u64(stats, "pool.slots"));
     fprintf(file, ", %" PRIu64 " carries (%s, each at most %s)\n", stats_u64(stats, "pool.carries"),
-            ctl_format_bytes(stats_f64(stats, "pool.carry_used_bytes"), c),
+            ctl_format_bytes(stats_f64(stats, "pool.carry_used_bytes") +
+                                 stats_f64(stats, "pool.device_carry_used_bytes"),
+                             c),
             ctl_format_bytes(stats_f64(stats, "pool.carry_limit_bytes"), d));
     fprintf(file, "log        %" PRIu64 " lines dropped, %" PRIu64 " left out\n",
             stats_u64(stats, "log.dropped_lines"), stats_u64(stats, "log.left_out_lines"));

@@ -98,7 +98,8 @@ static void read_totals(struct top_snapshot *s, struct json_object *stats)
     s->read_bytes = sum_of(stats_at(stats, "bytes.read"));
     s->write_bytes = sum_of(stats_at(stats, "bytes.write"));
     s->n_carries = stats_u64(stats, "pool.carries");
-    s->carry_bytes = stats_u64(stats, "pool.carry_used_bytes");
+    s->carry_bytes = stats_u64(stats, "pool.carry_used_bytes") +
+                     stats_u64(stats, "pool.device_carry_used_bytes");
     s->n_users_left_out = stats_u64(stats, "left_out.users");
     s->n_jobs_left_out = stats_u64(stats, "left_out.jobs");
 }

@@ -247,8 +247,9 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(device_bytes),
             .doc = "memory of a device that all its jobs run in, taken once",
             .why = "auto: 1G, less on a small card. The rest of the card stays free for programs "
-                   "that do not ask the daemon. Jobs stream through it: more makes few of them "
-                   "faster. An eighth, at most 32M, is cuBLAS's.",
+                   "that do not ask the daemon. Jobs stream through it: more makes matrix "
+                   "products faster, and few others. An eighth, at most 32M, is cuBLAS's; what the "
+                   "pool does not have is for matrix products, a third at least.",
         },
     [SETTING_PINNED_BYTES] =
         {
@@ -262,8 +263,8 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(pinned_bytes),
             .doc = "locked memory of the machine that copies to and from a device pass, taken once",
             .why = "auto: 512M, less where the machine or the card has less. It cannot be swapped "
-                   "out. The pool of a device is the smaller of this and what of device-bytes is "
-                   "not cuBLAS's.",
+                   "out. The pool of a device is the smaller of this and two thirds of what of "
+                   "device-bytes is not cuBLAS's.",
         },
     [SETTING_CHUNK_BYTES] =
         {

@@ -104,12 +104,12 @@ static void give(struct broker *broker, struct worker *w, struct job *job)
 static void start(struct broker *broker, struct worker *w, struct job *job)
 {
     struct gad_error error = {0};
-    uint64_t carry_bytes = job->item.carry_bytes;
+    const struct carry_sizes sizes = job->item.sizes;
     int r = is_as_planned(w, job) ? 0 : submit_decide_again(broker, job, &error);
     if (r)
         fail_start(broker, job, r, &error);
-    else if (job->worker == w && job->item.carry_bytes != carry_bytes)
-        queue_push_back_to_front(worker_queue(w), worker_pool(w), &job->item);
+    else if (job->worker == w && !carry_sizes_are_equal(&job->item.sizes, &sizes))
+        queue_push_back_to_front(worker_queue(w), worker_carries(w), &job->item);
     else if (job->worker == w)
         give(broker, w, job);
 }
@@ -117,10 +117,14 @@ static void start(struct broker *broker, struct worker *w, struct job *job)
 static void refuse_carry(struct broker *broker, const struct worker *w, struct job *job)
 {
     struct gad_error error = {0};
-    unsigned long long needed = job->item.carry_bytes;
-    unsigned long long there = worker_limits(w)->product_carry_bytes;
+    const struct carry_sizes *sizes = &job->item.sizes;
+    const struct plan_limits *limits = worker_limits(w);
+    bool of_device = sizes->of[CARRY_ON_DEVICE] > limits->device_carry_bytes;
+    unsigned long long needed = sizes->of[of_device ? CARRY_ON_DEVICE : CARRY_IN_POOL];
+    unsigned long long there = limits->product_carry_bytes;
     error_set(&error, GAD_TOO_LARGE_FOR_POOL, NULL,
-              "the job keeps %llu bytes of the pool, at most %llu can be lent", needed, there);
+              "the job keeps %llu bytes of the %s, at most %llu can be lent", needed,
+              of_device ? "device" : "pool", there);
     error_expected(&error, "at most %llu bytes", there);
     error_found(&error, "%llu bytes", needed);
     worker_forget_seconds(job);
@@ -137,7 +141,7 @@ static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
             loop_set_busy(broker->loop, true);
             break;
         }
-        int r = queue_admit(worker_queue(w), worker_pool(w), &item);
+        int r = queue_admit(worker_queue(w), worker_carries(w), &item);
         if (r == -EAGAIN)
             break;
         struct job *job = list_entry(item, struct job, item);
@@ -172,7 +176,7 @@ void dispatch_parked(struct broker *broker, struct worker *w, const struct messa
     if (!job || job->state != JOB_RUNNING || job->worker != w || job->item.is_suspect ||
         job->item.is_parked)
         return;
-    queue_park(worker_queue(w), worker_pool(w), &job->item);
+    queue_park(worker_queue(w), worker_carries(w), &job->item);
     log_info(LOG_JOB(job->id, job_uid(job)),
              "waits without its carry: its client has said nothing for %.1f s, and others wait",
              (double)silent_ms / 1e3);
@@ -305,7 +309,7 @@ static void send_back(struct broker *broker, struct worker *w, struct job *job)
     job_set_state(job, JOB_QUEUED);
     metrics_requeued(&broker->metrics, job, loop_now_ns());
     job->item.is_suspect = job->n_strikes > 0;
-    queue_push_back_to_front(worker_queue(w), worker_pool(w), &job->item);
+    queue_push_back_to_front(worker_queue(w), worker_carries(w), &job->item);
 }
 
 void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct death *death,

@@ -1,4 +1,4 @@
-/* The queue and admission. Pure code but for the pool's map, which is only numbers.
+/* The queue and admission. Pure code but for the maps of the carries, which are only numbers.
  *
  *     queue.ring --> user --> user --> ...        the user at the head is asked first and
  *                     |                           goes to the tail when it got something
@@ -28,7 +28,7 @@ struct queue_user {
     uid_t uid;
     struct list plain, carrying;
     unsigned n_items, n_active, n_carries;
-    uint64_t carry_bytes; /* of those */
+    struct carry_sizes held; /* of those */
 };
 
 struct queue {
@@ -97,10 +97,15 @@ static bool goes_before(const struct queue_item *a, const struct queue_item *b)
     return a->priority != b->priority ? a->priority > b->priority : a->sequence < b->sequence;
 }
 
+static bool wants_carry(const struct queue_item *item)
+{
+    return (item->sizes.of[CARRY_IN_POOL] | item->sizes.of[CARRY_ON_DEVICE]) != 0;
+}
+
 static void insert(struct queue *queue, struct queue_item *item)
 {
     struct list *head = item->is_suspect    ? &queue->suspects
-                        : item->carry_bytes ? &item->user->carrying
+                        : wants_carry(item) ? &item->user->carrying
                                             : &item->user->plain;
     struct list *where = head;
     while (where->prev != head &&
@@ -140,18 +145,22 @@ int queue_push(struct queue *queue, uid_t uid, struct queue_item *item, struct g
     return queue_push_again(queue, uid, item);
 }
 
-static void return_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
+static void return_carry(struct queue *queue, const struct carry_maps *maps,
+                         struct queue_item *item)
 {
-    if (item->carry.size_bytes == 0)
+    if (!queue_has_carry(item))
         return;
     item->user->n_carries--;
-    item->user->carry_bytes -= item->carry.size_bytes;
     queue->n_carries--;
-    poolmap_return(map, &item->carry);
-    item->carry = (struct extent){0};
+    for (unsigned i = 0; i < CARRY_N; i++) {
+        item->user->held.of[i] -= item->carries[i].size_bytes;
+        poolmap_return(maps->of[i], &item->carries[i]);
+        item->carries[i] = (struct extent){0};
+    }
 }
 
-static void leave_active(struct queue *queue, struct poolmap *map, struct queue_item *item)
+static void leave_active(struct queue *queue, const struct carry_maps *maps,
+                         struct queue_item *item)
 {
     list_remove(&item->link);
     queue->n_active--;
@@ -160,13 +169,13 @@ static void leave_active(struct queue *queue, struct poolmap *map, struct queue_
         queue->is_alone = false;
     queue->n_parked -= item->is_parked;
     item->is_parked = false;
-    return_carry(queue, map, item);
+    return_carry(queue, maps, item);
 }
 
-void queue_park(struct queue *queue, struct poolmap *map, struct queue_item *item)
+void queue_park(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
 {
     assert(item->place == QUEUE_ACTIVE && !item->is_suspect && !item->is_parked);
-    return_carry(queue, map, item);
+    return_carry(queue, maps, item);
     item->is_parked = true;
     queue->n_parked++;
 }
@@ -199,20 +208,21 @@ static void go_out(struct queue_item *item)
     }
 }
 
-void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item)
+void queue_push_back_to_front(struct queue *queue, const struct carry_maps *maps,
+                              struct queue_item *item)
 {
     assert(item->place == QUEUE_ACTIVE);
-    leave_active(queue, map, item);
+    leave_active(queue, maps, item);
     item->sequence = --queue->first_sequence;
     insert(queue, item);
 }
 
-void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *item)
+void queue_remove(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
 {
     if (item->place == QUEUE_OUT)
         return;
     if (item->place == QUEUE_ACTIVE)
-        leave_active(queue, map, item);
+        leave_active(queue, maps, item);
     else
         leave_waiting(queue, item);
     go_out(item);
@@ -232,41 +242,71 @@ static bool must_wait(const struct queue *queue, const struct queue_item *item)
            !overtakes(item, starving);
 }
 
-static uint64_t largest_carry_of(const struct queue *queue, const struct queue_user *user)
+static uint64_t largest_carry_of(const struct queue *queue, const struct queue_user *user,
+                                 enum carry_memory memory)
 {
     uint64_t largest_bytes = 0;
     list_for_each (it, &queue->active) {
         const struct queue_item *item = list_entry(it, struct queue_item, link);
         if (item->user == user)
-            largest_bytes = max_u64(largest_bytes, item->carry.size_bytes);
+            largest_bytes = max_u64(largest_bytes, item->carries[memory].size_bytes);
     }
     return largest_bytes;
 }
 
-/* 0, -EAGAIN, -E2BIG */
-static int lend_carry(struct queue *queue, struct poolmap *map, struct queue_item *item)
+/* Of each memory of which it wants some and has some. */
+static bool is_within_share(const struct queue *queue, const struct carry_maps *maps,
+                            const struct queue_item *item)
 {
-    if (item->carry_bytes == 0)
+    const struct queue_user *user = item->user;
+    for (unsigned i = 0; i < CARRY_N; i++)
+        if (item->sizes.of[i] > 0 && user->held.of[i] > 0 &&
+            !poolmap_is_within_share(maps->of[i], user->held.of[i],
+                                     largest_carry_of(queue, user, (enum carry_memory)i),
+                                     item->sizes.of[i]))
+            return false;
+    return true;
+}
+
+/* All of them or none. */
+static int lend_all(const struct queue *queue, const struct carry_maps *maps,
+                    struct queue_item *item, bool is_beside)
+{
+    int r = 0;
+    unsigned n = 0;
+    for (; n < CARRY_N && r == 0; n++) {
+        uint64_t waiting_bytes = is_beside ? queue->starving->sizes.of[n] : 0;
+        r = poolmap_lend_beside(maps->of[n], item->sizes.of[n], waiting_bytes, &item->carries[n]);
+    }
+    for (unsigned i = 0; r && i < CARRY_N; i++) {
+        if (i + 1 < n)
+            poolmap_return(maps->of[i], &item->carries[i]);
+        item->carries[i] = (struct extent){0};
+    }
+    return r;
+}
+
+/* 0, -EAGAIN, -E2BIG */
+static int lend_carry(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
+{
+    if (!wants_carry(item))
         return 0;
-    if (item->user->n_carries > 0 &&
-        !poolmap_is_within_share(map, item->user->carry_bytes, largest_carry_of(queue, item->user),
-                                 item->carry_bytes)) {
+    if (!is_within_share(queue, maps, item)) {
         queue->is_short = true;
         return -EAGAIN;
     }
     bool is_beside = must_wait(queue, item);
-    int r = is_beside ? poolmap_lend_beside(map, item->carry_bytes, queue->starving->carry_bytes,
-                                            &item->carry)
-                      : poolmap_lend(map, item->carry_bytes, &item->carry);
+    int r = lend_all(queue, maps, item, is_beside);
     if (r == -EAGAIN && !is_beside)
         queue->starving = item;
     queue->is_short |= r == -EAGAIN;
-    if (r == 0) {
-        item->user->carry_bytes += item->carry.size_bytes;
-        item->user->n_carries++;
-        queue->n_carries++;
-    }
-    return r;
+    if (r)
+        return r;
+    for (unsigned i = 0; i < CARRY_N; i++)
+        item->user->held.of[i] += item->carries[i].size_bytes;
+    item->user->n_carries++;
+    queue->n_carries++;
+    return 0;
 }
 
 static void activate(struct queue *queue, struct queue_item *item)
@@ -283,9 +323,9 @@ static void activate(struct queue *queue, struct queue_item *item)
 }
 
 /* 0: active; -EAGAIN; -E2BIG: out */
-static int try_item(struct queue *queue, struct poolmap *map, struct queue_item *item)
+static int try_item(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
 {
-    int r = lend_carry(queue, map, item);
+    int r = lend_carry(queue, maps, item);
     if (r == 0) {
         activate(queue, item);
     } else if (r != -EAGAIN) {
@@ -309,31 +349,31 @@ static struct queue_item *head_of(const struct list *items)
     return first ? list_entry(first, struct queue_item, link) : NULL;
 }
 
-static int try_in_turn(struct queue *queue, struct poolmap *map, struct queue_item *item)
+static int try_in_turn(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
 {
     if (!queue->gate || queue->gate(queue->gate_userdata, item->user->uid, item->reply_bytes))
-        return try_item(queue, map, item);
+        return try_item(queue, maps, item);
     if (queue->starving == item)
         queue->starving = NULL; /* what it waits for is its own client */
     return -EAGAIN;
 }
 
-static int try_user(struct queue *queue, struct poolmap *map, struct queue_user *user,
+static int try_user(struct queue *queue, const struct carry_maps *maps, struct queue_user *user,
                     struct queue_item **ret_item)
 {
     struct queue_item *plain = head_of(&user->plain), *carrying = head_of(&user->carrying);
     if (carrying && (!plain || goes_before(carrying, plain))) {
         *ret_item = carrying;
-        int r = try_in_turn(queue, map, carrying);
+        int r = try_in_turn(queue, maps, carrying);
         if (r != -EAGAIN)
             return r;
         carrying = NULL; /* a plain one may pass it */
     }
     *ret_item = plain ? plain : carrying;
-    return *ret_item ? try_in_turn(queue, map, *ret_item) : -EAGAIN;
+    return *ret_item ? try_in_turn(queue, maps, *ret_item) : -EAGAIN;
 }
 
-int queue_admit(struct queue *queue, struct poolmap *map, struct queue_item **ret_item)
+int queue_admit(struct queue *queue, const struct carry_maps *maps, struct queue_item **ret_item)
 {
     queue->is_short = queue->n_waiting > 0 && queue->is_alone;
     if (queue->n_waiting == 0 || queue->is_alone)
@@ -345,13 +385,13 @@ int queue_admit(struct queue *queue, struct poolmap *map, struct queue_item **re
             return -EAGAIN;
         *ret_item = item;
         queue->starving = NULL; /* everything is free: nobody starves */
-        return try_item(queue, map, item);
+        return try_item(queue, maps, item);
     }
     list_for_each (it, &queue->ring) {
         struct queue_user *user = list_entry(it, struct queue_user, link);
         if (!has_room(queue, user))
             continue;
-        int r = try_user(queue, map, user, &item);
+        int r = try_user(queue, maps, user, &item);
         if (r != -EAGAIN) {
             *ret_item = item;
             return r;

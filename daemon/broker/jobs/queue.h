@@ -3,8 +3,8 @@
  * Users take turns; inside a user the higher priority goes first, then who came first. A job whose
  * carry does not fit now waits; jobs without a carry pass it, other jobs with one do not, so that
  * it cannot starve, unless its own user holds a carry. Beside the largest of
- * a user's carries the others are at most half of what is left. A suspect (see strikes.h) goes
- * first and alone. */
+ * a user's carries in a memory the others are at most half of what is left of it. A suspect (see
+ * strikes.h) goes first and alone. */
 #pragma once
 
 #include "daemon/broker/list.h"
@@ -18,6 +18,21 @@
 struct queue;
 struct queue_user;
 
+/* What a job keeps for its life, in each kind of memory. */
+enum carry_memory {
+    CARRY_IN_POOL,
+    CARRY_ON_DEVICE, /* of a device: what it has beside its slots */
+    CARRY_N,
+};
+
+struct carry_sizes {
+    uint64_t of[CARRY_N];
+};
+
+struct carry_maps {
+    struct poolmap *of[CARRY_N];
+};
+
 enum queue_place { QUEUE_OUT, QUEUE_WAITING, QUEUE_ACTIVE };
 
 struct queue_item { /* embedded in the job; zeroed at first */
@@ -26,12 +41,24 @@ struct queue_item { /* embedded in the job; zeroed at first */
     struct queue_user *user; /* while not out */
     int64_t sequence;
     int priority;
-    uint64_t carry_bytes;
+    struct carry_sizes sizes;
     uint64_t reply_bytes; /* of its result, which waits for the client */
     bool is_suspect;
-    struct extent carry; /* while active, unless parked */
-    bool is_parked;      /* active, but waits for its client without a carry */
+    struct extent carries[CARRY_N]; /* while active, unless parked */
+    bool is_parked;                 /* active, but waits for its client without a carry */
 };
+
+static inline bool carry_sizes_are_equal(const struct carry_sizes *a, const struct carry_sizes *b)
+{
+    return a->of[CARRY_IN_POOL] == b->of[CARRY_IN_POOL] &&
+           a->of[CARRY_ON_DEVICE] == b->of[CARRY_ON_DEVICE];
+}
+
+/* Now; of any memory. */
+static inline bool queue_has_carry(const struct queue_item *item)
+{
+    return item->carries[CARRY_IN_POOL].size_bytes + item->carries[CARRY_ON_DEVICE].size_bytes > 0;
+}
 
 struct queue_limits {
     unsigned max_waiting;
@@ -59,17 +86,18 @@ int queue_push_again(struct queue *queue, uid_t uid, struct queue_item *item) GA
 int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error);
 
 /* An active item goes back, before all others of its user and priority; never refused. */
-void queue_push_back_to_front(struct queue *queue, struct poolmap *map, struct queue_item *item);
+void queue_push_back_to_front(struct queue *queue, const struct carry_maps *maps,
+                              struct queue_item *item);
 
 /* An active item gives up its carry; it stays active, and goes back when its client is there. */
-void queue_park(struct queue *queue, struct poolmap *map, struct queue_item *item);
+void queue_park(struct queue *queue, const struct carry_maps *maps, struct queue_item *item);
 
-/* Out of the queue, wherever it is; its carry goes back to the map. */
-void queue_remove(struct queue *queue, struct poolmap *map, struct queue_item *item);
+/* Out of the queue, wherever it is; its carry goes back to the maps. */
+void queue_remove(struct queue *queue, const struct carry_maps *maps, struct queue_item *item);
 
 /* The next one to start: it is then active and has its carry. 0; -EAGAIN: nobody now; -E2BIG:
  * *ret_item can never fit this pool and is out of the queue. */
-int queue_admit(struct queue *queue, struct poolmap *map,
+int queue_admit(struct queue *queue, const struct carry_maps *maps,
                 struct queue_item **ret_item) GAD_MUST_CHECK;
 
 /* Whether, as the last queue_admit() saw it, somebody waits for what active items hold: a carry, or

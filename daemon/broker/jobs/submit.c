@@ -191,7 +191,10 @@ static void take_plan(struct job *job, const struct submission *s)
     const struct plan *plan = s->plan;
     const struct engine_decision *decision = &s->choice->decision;
     const struct engine_offer *offer = &s->choice->offers[decision->offer];
-    job->item.carry_bytes = plan->is_small ? 0 : plan->carry_bytes; /* that has its own memory */
+    job->item.sizes = (struct carry_sizes){{
+        [CARRY_IN_POOL] = plan->is_small ? 0 : plan->carry_bytes, /* that has its own memory */
+        [CARRY_ON_DEVICE] = plan->device_carry_bytes,
+    }};
     job->planned_serial = offer->limits_serial;
     job->planned_seconds = plan->seconds;
     job->planned_rates = offer->limits.rates;

@@ -42,12 +42,15 @@ static unsigned count_descriptors(void)
 static void pack_pool(msgpack_packer *p, const struct worker *worker)
 {
     const struct plan_limits *limits = worker_limits(worker);
+    const struct carry_maps *maps = worker_carries(worker);
     pack_str(p, "pool");
-    msgpack_pack_map(p, 4);
+    msgpack_pack_map(p, 6);
     pack_key_u64(p, "bytes", limits->pool_bytes);
     pack_key_u64(p, "slot_bytes", limits->slot_bytes);
     pack_key_u64(p, "carry_limit_bytes", limits->product_carry_bytes);
-    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
+    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(maps->of[CARRY_IN_POOL]));
+    pack_key_u64(p, "device_carry_bytes", limits->device_carry_bytes);
+    pack_key_u64(p, "device_carry_used_bytes", poolmap_carry_used_bytes(maps->of[CARRY_ON_DEVICE]));
 }
 
 static void pack_life(msgpack_packer *p, const struct worker *worker,

@@ -105,12 +105,15 @@ static void pack_pool(msgpack_packer *p, const struct broker *broker,
 {
     const struct worker *worker = workers_main(broker);
     const struct plan_limits *limits = worker_limits(worker);
+    const struct carry_maps *maps = worker_carries(worker);
     pack_str(p, "pool");
-    msgpack_pack_map(p, answer->bytes ? 7 : 5);
+    msgpack_pack_map(p, answer->bytes ? 9 : 7);
     pack_key_u64(p, "bytes", limits->pool_bytes);
     pack_key_u64(p, "slot_bytes", limits->slot_bytes);
     pack_key_u64(p, "carry_limit_bytes", limits->product_carry_bytes);
-    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(worker_pool(worker)));
+    pack_key_u64(p, "carry_used_bytes", poolmap_carry_used_bytes(maps->of[CARRY_IN_POOL]));
+    pack_key_u64(p, "device_carry_bytes", limits->device_carry_bytes);
+    pack_key_u64(p, "device_carry_used_bytes", poolmap_carry_used_bytes(maps->of[CARRY_ON_DEVICE]));
     pack_key_u64(p, "carries", queue_n_carries(worker_queue(worker)));
     if (answer->bytes) {
         pack_of_worker(p, answer, "slots");

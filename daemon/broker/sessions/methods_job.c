@@ -205,7 +205,7 @@ static void reply_plan(const struct request *q, const struct submission *s)
     if (program_is_product(s->program))
         pack_product(p, s);
     pack_key_u64(p, "tiles", plan->n_tiles);
-    pack_key_u64(p, "carry_bytes", plan->carry_bytes);
+    pack_key_u64(p, "carry_bytes", plan->carry_bytes + plan->device_carry_bytes);
     pack_key_u64(p, "read_bytes", plan->read_bytes);
     pack_key_u64(p, "write_bytes", plan->write_bytes);
     pack_key_f64(p, "seconds", plan->seconds);

@@ -18,30 +18,51 @@
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
-#define DEVICE_POOL_BYTES (512u * 1024u * 1024u)
-#define DEVICE_SLOT_BYTES (8u * 1024u * 1024u)
+#define DEVICE_BYTES       (1024u * 1024u * 1024u)
+#define DEVICE_POOL_BYTES  (512u * 1024u * 1024u)
+#define DEVICE_SLOT_BYTES  (8u * 1024u * 1024u)
+#define DEVICE_CARRY_SHARE 3 /* at least */
 
 static bool is_same(const struct plan_limits *a, const struct plan_limits *b)
 {
     return a->pool_bytes == b->pool_bytes && a->slot_bytes == b->slot_bytes &&
-           a->carry_limit_bytes == b->carry_limit_bytes && a->n_threads == b->n_threads &&
+           a->carry_limit_bytes == b->carry_limit_bytes &&
+           a->device_carry_bytes == b->device_carry_bytes && a->n_threads == b->n_threads &&
            a->memory_bytes == b->memory_bytes && a->engine == b->engine &&
            a->has_blas == b->has_blas && a->has_tf32 == b->has_tf32;
+}
+
+static int set_maps(struct worker *w, const struct plan_limits *now)
+{
+    bool is_device = now->engine->has_link;
+    const uint64_t parts[CARRY_N] = {
+        [CARRY_IN_POOL] = poolmap_part_bytes(now->pool_bytes, is_device),
+        [CARRY_ON_DEVICE] = now->device_carry_bytes,
+    };
+    struct carry_maps maps = {{NULL}};
+    int r = 0;
+    for (unsigned i = 0; i < CARRY_N && r == 0; i++)
+        r = poolmap_new(parts[i], &maps.of[i]);
+    for (unsigned i = 0; i < CARRY_N; i++)
+        poolmap_free(r ? maps.of[i] : w->carries.of[i]);
+    if (r == 0)
+        w->carries = maps;
+    return r;
 }
 
 int worker_set_limits(struct worker *w, const struct plan_limits *limits)
 {
     struct plan_limits now = *limits;
-    if (!w->pool || w->limits.pool_bytes != now.pool_bytes) {
-        struct poolmap *pool;
-        int r = poolmap_new(poolmap_part_bytes(now.pool_bytes, now.engine->has_link), &pool);
+    if (!w->carries.of[0] || w->limits.pool_bytes != now.pool_bytes ||
+        w->limits.device_carry_bytes != now.device_carry_bytes) {
+        int r = set_maps(w, &now);
         if (r)
             return r;
-        poolmap_free(w->pool);
-        w->pool = pool;
     }
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
-    now.product_carry_bytes = poolmap_product_limit_bytes(now.pool_bytes, now.engine->has_link);
+    now.product_carry_bytes = now.engine->has_link
+                                  ? poolmap_large_limit_bytes(now.device_carry_bytes)
+                                  : poolmap_product_limit_bytes(now.pool_bytes);
     now.memory_bytes = memory_bytes();
     if (!(now.rates.disk > 0)) /* a worker that comes again does not know it yet */
         now.rates.disk = w->limits.rates.disk;
@@ -74,7 +95,10 @@ static struct plan_limits limits_of_settings(const struct worker *w)
     }
     limits.engine = &plan_cuda;
     limits.has_blas = limits.has_tf32 = true; /* as if it were so */
-    limits.pool_bytes = o->pinned_bytes == OPTIONS_AUTO ? DEVICE_POOL_BYTES : o->pinned_bytes;
+    uint64_t device_bytes = o->device_bytes == OPTIONS_AUTO ? DEVICE_BYTES : o->device_bytes;
+    uint64_t pinned_bytes = o->pinned_bytes == OPTIONS_AUTO ? DEVICE_POOL_BYTES : o->pinned_bytes;
+    limits.pool_bytes = min_u64(pinned_bytes, device_bytes - device_bytes / DEVICE_CARRY_SHARE);
+    limits.device_carry_bytes = device_bytes - limits.pool_bytes;
     limits.slot_bytes = o->chunk_bytes == OPTIONS_AUTO ? DEVICE_SLOT_BYTES : o->chunk_bytes;
     return limits;
 }
@@ -101,7 +125,8 @@ int worker_limits_init(struct worker *w)
 void worker_limits_deinit(struct worker *w)
 {
     w->queue = queue_free(w->queue);
-    w->pool = poolmap_free(w->pool);
+    for (unsigned i = 0; i < CARRY_N; i++)
+        w->carries.of[i] = poolmap_free(w->carries.of[i]);
 }
 
 void worker_apply_limits(struct worker *w)
@@ -116,9 +141,9 @@ struct queue *worker_queue(const struct worker *w)
     return w->queue;
 }
 
-struct poolmap *worker_pool(const struct worker *w)
+const struct carry_maps *worker_carries(const struct worker *w)
 {
-    return w->pool;
+    return &w->carries;
 }
 
 const struct plan_limits *worker_limits(const struct worker *w)
@@ -170,6 +195,6 @@ void worker_dequeue(struct job *job)
     struct worker *w = job->worker;
     if (!w || job->item.place == QUEUE_OUT)
         return;
-    queue_remove(w->queue, w->pool, &job->item);
+    queue_remove(w->queue, &w->carries, &job->item);
     worker_forget_seconds(job);
 }

@@ -47,9 +47,14 @@ static int read_limits(const msgpack_object *map, unsigned n_threads, struct pla
         r = map_bool(map, "has_tf32", &ret->has_tf32, error);
     if (r == 0)
         r = rates_read(map, &ret->rates, error);
+    if (r == 0)
+        r = map_u64(map, "device_carry_bytes", &ret->device_carry_bytes, error);
     if (r == 0 && ret->pool_bytes > MAX_POOL_BYTES)
         r = error_set(error, GAD_INTERNAL, "pool_bytes", "it says a pool of %" PRIu64 " bytes",
                       ret->pool_bytes);
+    if (r == 0 && ret->device_carry_bytes > (is_device ? MAX_POOL_BYTES : 0))
+        r = error_set(error, GAD_INTERNAL, "device_carry_bytes",
+                      "it says %" PRIu64 " bytes of a device for carries", ret->device_carry_bytes);
     ret->n_threads = (unsigned)min_u64(n, CRASHPAGE_MAX_THREADS);
     return r;
 }

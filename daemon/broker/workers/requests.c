@@ -77,7 +77,7 @@ static int copy_fds(struct job *job, int *ret_fds)
 /* All but the request itself, which stands behind it. */
 static void pack_job(const struct broker *broker, msgpack_packer *p, const struct job *job)
 {
-    msgpack_pack_map(p, 9 + job->has_product);
+    msgpack_pack_map(p, 11 + job->has_product);
     if (job->has_product) /* others are planned without */
         rates_pack(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
@@ -85,8 +85,11 @@ static void pack_job(const struct broker *broker, msgpack_packer *p, const struc
     pack_key_u64(p, "weight", account_weight(broker->accounts, job_uid(job)));
     pack_key_i64(p, "priority", job->item.priority);
     pack_key_u64(p, "attempt", job->n_attempts);
-    pack_key_u64(p, "carry_offset", job->item.carry.offset_bytes);
-    pack_key_u64(p, "carry_size", job->item.carry.size_bytes);
+    const struct extent *carries = job->item.carries;
+    pack_key_u64(p, "carry_offset", carries[CARRY_IN_POOL].offset_bytes);
+    pack_key_u64(p, "carry_size", carries[CARRY_IN_POOL].size_bytes);
+    pack_key_u64(p, "device_carry_offset", carries[CARRY_ON_DEVICE].offset_bytes);
+    pack_key_u64(p, "device_carry_size", carries[CARRY_ON_DEVICE].size_bytes);
     pack_key_bool(p, "in_place", job->is_in_place);
     pack_str(p, "request");
 }

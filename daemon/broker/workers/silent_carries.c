@@ -23,7 +23,7 @@ static bool can_yield(const struct worker *w, const struct job *job)
 {
     const struct queue_item *item = &job->item;
     return job->has_provider && !job->is_cancelling && !item->is_parked &&
-           (item->carry.size_bytes > 0 || item->is_suspect || queue_has_suspects(w->queue));
+           (queue_has_carry(item) || item->is_suspect || queue_has_suspects(w->queue));
 }
 
 static void on_yield_time(struct deadline *deadline)

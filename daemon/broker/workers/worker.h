@@ -75,7 +75,7 @@ bool worker_has_room(const struct worker *worker);
 
 /* What waits for it and what it has in hand. */
 struct queue *worker_queue(const struct worker *worker);
-struct poolmap *worker_pool(const struct worker *worker);
+const struct carry_maps *worker_carries(const struct worker *worker);
 /* The limits of the pool as it is, or as it will be. */
 const struct plan_limits *worker_limits(const struct worker *worker);
 /* Another number whenever the limits are others; no two workers have the same. */

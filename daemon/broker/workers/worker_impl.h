@@ -28,7 +28,7 @@ struct worker {
     char failure[WORKER_WHY_SIZE]; /* worker.failed of the one that lives; "": it said none */
 
     struct queue *queue;
-    struct poolmap *pool;
+    struct carry_maps carries;
     struct plan_limits limits;
     uint32_t limits_serial;
     double busy_seconds;
@@ -47,7 +47,8 @@ int worker_read(struct worker *w, unsigned n_receives) GAD_MUST_CHECK;
 /* The queue, and limits to plan with before it said its own. */
 int worker_limits_init(struct worker *w) GAD_MUST_CHECK;
 void worker_limits_deinit(struct worker *w);
-/* The pool is of this size from now on (no carry is lent). carry_limit_bytes is found out. */
+/* The pool, and the device's memory for carries, are of this size from now on (no carry is lent).
+ * What one carry may have is found out. */
 int worker_set_limits(struct worker *w, const struct plan_limits *limits) GAD_MUST_CHECK;
 /* From now on, for workers that know none too; jobs that are planned already keep theirs. */
 void worker_set_disk_rate(struct worker *w, double rate);

@@ -69,7 +69,7 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
                    .slot_bytes = poolmap_cpu_slot_bytes(config->pool_bytes, config->n_threads,
                                                         GRAIN_MAX_TOTAL_BYTES),
                    .carry_limit_bytes = poolmap_carry_limit_bytes(config->pool_bytes),
-                   .product_carry_bytes = poolmap_product_limit_bytes(config->pool_bytes, false),
+                   .product_carry_bytes = poolmap_product_limit_bytes(config->pool_bytes),
                    .memory_bytes = memory_bytes(),
                    .n_threads = config->n_threads}};
     snprintf(e->level, sizeof(e->level), "%s", cpu_level_name(cpu_engine_level(e->cpu)));

@@ -16,7 +16,7 @@ int cpu_product_fill(const struct tile *t, struct thread_context *th)
     const struct port *port = t->ports->inputs[0].port;
     int ndim = port->array.ndim;
     struct engine_view view;
-    product_panel_view(t->product, &t->turn, th->start, t->job->carry, &view);
+    product_panel_view(t->product, &t->turn, th->start, t->job->product_carry, &view);
     if (port->is_transposed) {
         int64_t last = view.strides[ndim - 1];
         view.strides[ndim - 1] = view.strides[ndim - 2];
@@ -33,7 +33,7 @@ int cpu_product_multiply(struct tile *t, struct thread_context *th)
         struct product_matrix left, right, result;
         if (!sched_may_go_on(t, th))
             return -ECANCELED;
-        product_block(t->product, turn, i, job->carry, &left, &right, &result);
+        product_block(t->product, turn, i, job->product_carry, &left, &right, &result);
         const struct cpu_matrix a = {left.base, left.row_bytes, left.column_bytes};
         const struct cpu_matrix b = {right.base, right.row_bytes, right.column_bytes};
         cpu_multiply(th->cpu, t->product->whole->dtype, turn->n_rows, turn->n_columns,
@@ -41,6 +41,6 @@ int cpu_product_multiply(struct tile *t, struct thread_context *th)
                      th->scratch);
     }
     if (turn->is_mirrored)
-        product_mirror(t->product, turn, job->carry);
+        product_mirror(t->product, turn, job->product_carry);
     return 0;
 }

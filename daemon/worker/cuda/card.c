@@ -163,6 +163,8 @@ static int measure(struct card *card, const struct card_config *config, struct c
     card->both_ways = found.both_ways;
     card->slot_bytes = sizes->slot_bytes;
     card->pool_bytes = card->small_offset = sizes->pool_bytes;
+    card->carry_offset = card->small_offset + card->slot_bytes;
+    card->carry_bytes = sizes->carry_bytes;
     card->depth = card_sizes_depth(sizes, config->depth, found.rates.job_seconds, found.slower);
     return 0;
 }

@@ -1,13 +1,13 @@
 /* The device as the worker has it: opened once, its memory taken once, measured once.
  *
- *     0                                     pool_bytes    + slot_bytes
- *     | pool: carries, slots ...                 | small     | rest |               pinned
- *     | pool: carries of products, slots ...     | small     | rest | workspace |   device
+ *     0                                pool_bytes  + slot_bytes
+ *     | pool: carries, slots ...       | small     | not used |                    pinned
+ *     | pool: slots ...                | small     | carries of products | workspace |   device
  *
- * Both slabs have the pool at the same offsets. A carry has its place on both sides: panels, C and
- * what is kept of products lie on the device, nodes and results of reductions in the host's memory.
- * `small` is a slot of the main thread's own, outside the
- * pool. The workspace is cuBLAS's. The rest is not used.
+ * Both slabs have the pool and the slot behind it at the same offsets. Carries with nodes and
+ * results of reductions are in the pool, in the host's memory alone; panels, C and what is kept of
+ * products are on the device alone, behind the slots. `small` is a slot of the main thread's own,
+ * outside the pool. The workspace is cuBLAS's.
  */
 #pragma once
 
@@ -22,6 +22,8 @@
 #define CARD_MAX_SLOT_BYTES (16u * 1024 * 1024)
 #define CARD_MIN_SLOTS      4u
 
+#define CARD_TF32_LEAST_MAJOR 8 /* of the compute capability */
+
 struct card_config {
     int index;
     uint64_t device_bytes, pinned_bytes, chunk_bytes; /* 0: choose */
@@ -34,9 +36,10 @@ struct card {
     int n_devices;
     char *pinned, *slab; /* host, device */
     uint64_t pinned_bytes, slab_bytes;
-    uint64_t slot_bytes, pool_bytes; /* whole slots */
-    uint64_t workspace_bytes;        /* at the end of the device's slab */
-    uint64_t small_offset;           /* of the main thread's slot, slot_bytes */
+    uint64_t slot_bytes, pool_bytes;    /* whole slots */
+    uint64_t workspace_bytes;           /* at the end of the device's slab */
+    uint64_t small_offset;              /* of the main thread's slot, slot_bytes */
+    uint64_t carry_offset, carry_bytes; /* of the device: carries of products */
     unsigned depth;
     struct plan_rates rates;
     double both_ways; /* the link, both directions at once, bytes a second in sum */

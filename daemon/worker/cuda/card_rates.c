@@ -354,7 +354,7 @@ static struct cuda_matrix square(const struct card *card, unsigned number, int64
                                 .column_bytes = item_bytes};
 }
 
-static int measure_product(struct measuring *m, enum dtype dtype, double *ret_rate)
+static int measure_product(struct measuring *m, enum dtype dtype, bool is_tf32, double *ret_rate)
 {
     int64_t n = PRODUCT_EXTENT, item_bytes = (int64_t)dtype_size(dtype);
     uint64_t ns = 0, room = device_bytes(m->card);
@@ -363,6 +363,7 @@ static int measure_product(struct measuring *m, enum dtype dtype, double *ret_ra
         if ((uint64_t)(3 * n * n * item_bytes) > room)
             break;
         struct cuda_multiply multiply = {.dtype = dtype,
+                                         .is_tf32 = is_tf32,
                                          .n_matrices = 1,
                                          .n_rows = n,
                                          .n_columns = n,
@@ -378,11 +379,13 @@ static int measure_product(struct measuring *m, enum dtype dtype, double *ret_ra
 
 static int measure_products(struct measuring *m, struct plan_rates *ret_rates)
 {
-    int r = measure_product(m, DTYPE_INT32, &ret_rates->product_integer);
+    int r = measure_product(m, DTYPE_INT32, false, &ret_rates->product_integer);
     if (!r && m->card->blas)
-        r = measure_product(m, DTYPE_FLOAT32, &ret_rates->product_float32);
+        r = measure_product(m, DTYPE_FLOAT32, false, &ret_rates->product_float32);
+    if (!r && m->card->blas && m->card->device.major >= CARD_TF32_LEAST_MAJOR)
+        r = measure_product(m, DTYPE_FLOAT32, true, &ret_rates->product_tf32);
     if (!r && m->card->blas)
-        r = measure_product(m, DTYPE_FLOAT64, &ret_rates->product_float64);
+        r = measure_product(m, DTYPE_FLOAT64, false, &ret_rates->product_float64);
     return r;
 }
 

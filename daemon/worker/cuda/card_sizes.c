@@ -8,7 +8,8 @@
  *
  * cuBLAS's workspace is at the end of the device's slab: an eighth, at most what cuBLAS advises.
  *
- * The pool is whole slots of what both slabs have beside it, without the main thread's own slot.
+ * The pool is whole slots of what both slabs have beside it, without the main thread's own slot; of
+ * the device's at most two thirds. What the device has beyond is for carries of matrix products.
  *
  * Called by card.c.
  */
@@ -27,6 +28,7 @@
 /* The device's has the workspace, too. */
 #define MIN_DEVICE_BYTES (MIN_BYTES + UNIT_BYTES)
 #define WORKSPACE_SHARE  8
+#define CARRY_SHARE      3    /* of the device's slab: for carries at least, beyond MIN_BYTES */
 #define GOOD_SHARE       0.95 /* of the link's rate */
 
 static uint64_t proc_kilobytes(FILE *file, const char *format)
@@ -61,6 +63,13 @@ static uint64_t workspace_bytes(uint64_t device_bytes)
 {
     uint64_t n_bytes = device_bytes / WORKSPACE_SHARE;
     return min_u64(n_bytes - n_bytes % CUDA_BLAS_WORKSPACE_ALIGN, CUDA_BLAS_WORKSPACE_BYTES);
+}
+
+/* What slots may have of the device. */
+static uint64_t slots_bytes(const struct card_sizes *s)
+{
+    uint64_t usable = s->device_bytes - s->workspace_bytes;
+    return max_u64(usable - usable / CARRY_SHARE, MIN_BYTES);
 }
 
 static int refuse_device(const struct card_sizes *s, const struct card_room *room,
@@ -129,12 +138,12 @@ int card_sizes_choose(const struct card_config *config, const struct card_room *
                                 room->device_free_bytes / 2, MIN_DEVICE_BYTES);
     s.device_bytes = s.device_bytes / UNIT_BYTES * UNIT_BYTES;
     s.workspace_bytes = workspace_bytes(s.device_bytes);
-    uint64_t usable = s.device_bytes - s.workspace_bytes;
+    uint64_t wanted = min_u64(PINNED_BYTES, slots_bytes(&s));
     if (s.pinned_bytes == 0 && room->host_total_bytes == 0)
-        s.pinned_bytes = min_u64(PINNED_BYTES, usable);
+        s.pinned_bytes = wanted;
     else if (s.pinned_bytes == 0)
-        s.pinned_bytes = polite(min_u64(PINNED_BYTES, usable), room->host_total_bytes / 8,
-                                room->host_available_bytes / 4, MIN_BYTES);
+        s.pinned_bytes =
+            polite(wanted, room->host_total_bytes / 8, room->host_available_bytes / 4, MIN_BYTES);
     s.pinned_bytes = s.pinned_bytes / UNIT_BYTES * UNIT_BYTES;
     if (s.device_bytes > room->device_free_bytes)
         return refuse_device(&s, room, error);
@@ -146,7 +155,7 @@ int card_sizes_choose(const struct card_config *config, const struct card_room *
 
 static uint64_t slab_bytes(const struct card_sizes *s)
 {
-    return min_u64(s->device_bytes - s->workspace_bytes, s->pinned_bytes);
+    return min_u64(slots_bytes(s), s->pinned_bytes);
 }
 
 void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_seconds,
@@ -164,6 +173,7 @@ void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_
         n_bytes /= 2;
     s->slot_bytes = n_bytes;
     s->pool_bytes = (slab_bytes(s) / n_bytes - 1) * n_bytes;
+    s->carry_bytes = s->device_bytes - s->workspace_bytes - s->pool_bytes - n_bytes;
 }
 
 unsigned card_sizes_depth(const struct card_sizes *s, unsigned depth, double turn_seconds,

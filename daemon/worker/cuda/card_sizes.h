@@ -13,6 +13,7 @@ struct card_room { /* now */
 struct card_sizes {
     uint64_t device_bytes, pinned_bytes; /* the slabs */
     uint64_t slot_bytes, pool_bytes;     /* whole slots */
+    uint64_t carry_bytes;                /* of the device, behind those and one slot more */
     uint64_t workspace_bytes;            /* of cuBLAS, at the end of the device's slab */
 };
 

@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#define TF32_LEAST_MAJOR 8 /* of the compute capability */
-
 static int start(struct engine *base, struct sched *sched)
 {
     struct cuda_engine *e = (struct cuda_engine *)base;
@@ -105,6 +103,7 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
         .ops = &ops,
         .kind = "cuda",
         .pool = card->pinned,
+        .device_carries = card->pinned + card->carry_offset,
         .n_device_tiles = card->depth,
         .n_device_products = CUDA_MAX_BEGUN,
         .n_device_flights = card->depth + CUDA_MAX_MULTIPLIES,
@@ -113,12 +112,13 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
         .limits = {.pool_bytes = pool_bytes,
                    .slot_bytes = card->slot_bytes,
                    .carry_limit_bytes = poolmap_carry_limit_bytes(pool_bytes),
-                   .product_carry_bytes = poolmap_product_limit_bytes(pool_bytes, true),
+                   .product_carry_bytes = poolmap_large_limit_bytes(card->carry_bytes),
+                   .device_carry_bytes = card->carry_bytes,
                    .memory_bytes = memory_bytes(),
                    .n_threads = n_threads,
                    .engine = &plan_cuda,
                    .has_blas = card->blas != NULL,
-                   .has_tf32 = device->major >= TF32_LEAST_MAJOR,
+                   .has_tf32 = device->major >= CARD_TF32_LEAST_MAJOR,
                    .why_no_blas = card->why_no_blas,
                    .rates = card->rates}};
     snprintf(e->base.name, sizeof(e->base.name), "cuda:%d", device->index);

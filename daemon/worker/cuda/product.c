@@ -3,8 +3,9 @@
  * Panels and C are on the device, so a MULTIPLY is given to it without a slot and copies nothing.
  * What goes on between the journal and the output is the host's alone.
  *
- * The carry is on the device at the same offset as in the pool. Nobody clears it there: a block of
- * C is set by its tile's first MULTIPLY, and what of a panel is multiplied was loaded.
+ * The carry is on the device as far from its slots as its address says (engine.h). Nobody clears it
+ * there: a block of C is set by its tile's first MULTIPLY, and what of a panel is multiplied was
+ * loaded.
  *
  * Called by compute and I/O threads; cuda_product_multiply() by whoever submits, under the
  * pipeline's lock.
@@ -31,7 +32,7 @@ static void describe(const struct card *card, const struct tile *t, int64_t firs
                      struct cuda_multiply *ret)
 {
     const struct product_turn *turn = &t->turn;
-    char *carry = card->slab + (t->job->carry - card->pinned);
+    char *carry = card->slab + (t->job->product_carry - card->pinned);
     struct product_matrix left[2], right[2], result[2];
     for (int i = 0; i < 2; i++)
         product_block(t->product, turn, first + (n > 1 ? i : 0), carry, &left[i], &right[i],
@@ -65,8 +66,11 @@ int cuda_product_multiply(const struct card *card, const struct tile *t)
 }
 
 /* Integers were measured with 4 bytes; of 8, every multiplication is several. */
-static double rate_of(const struct plan_rates *rates, enum dtype dtype)
+static double rate_of(const struct plan_rates *rates, const struct plan_product *product)
 {
+    enum dtype dtype = product->whole->dtype;
+    if (product->is_tf32)
+        return rates->product_tf32;
     if (dtype_is_float(dtype))
         return dtype == DTYPE_FLOAT32 ? rates->product_float32 : rates->product_float64;
     return dtype_size(dtype) == 8 ? rates->product_integer / 4 : rates->product_integer;
@@ -75,7 +79,7 @@ static double rate_of(const struct plan_rates *rates, enum dtype dtype)
 uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t)
 {
     const struct product_turn *turn = &t->turn;
-    double rate = rate_of(&card->rates, t->product->whole->dtype);
+    double rate = rate_of(&card->rates, t->product);
     double n = 2.0 * (double)turn->n_matrices * (double)turn->n_rows * (double)turn->n_columns *
                (double)turn->n_depth;
     return rate > 0 ? (uint64_t)(n / rate * 1e9) : 0;

@@ -54,12 +54,42 @@ int wjob_read_identity(const msgpack_object *params, struct wjob_identity *ident
         r = map_u64(params, "carry_offset", &identity->carry_offset_bytes, error);
     if (!r)
         r = map_u64(params, "carry_size", &identity->carry_size_bytes, error);
+    if (!r)
+        r = map_u64(params, "device_carry_offset", &identity->device_carry_offset_bytes, error);
+    if (!r)
+        r = map_u64(params, "device_carry_size", &identity->device_carry_size_bytes, error);
     if (!r && (priority < INT32_MIN || priority > INT32_MAX))
         r = error_set(error, GAD_BAD_REQUEST, "priority", "the priority is out of range");
     identity->priority = (int)priority;
     if (identity->weight == 0)
         identity->weight = 1;
     return r;
+}
+
+static int refuse_carry(const char *argument, uint64_t expected, uint64_t found,
+                        struct gad_error *error)
+{
+    error_set(error, GAD_BAD_REQUEST, argument, "the carry is smaller than the plan's");
+    error_expected(error, "%llu bytes", (unsigned long long)expected);
+    error_found(error, "%llu bytes", (unsigned long long)found);
+    return GAD_BAD_REQUEST;
+}
+
+static int check_carries(const struct wjob *job, const struct plan_limits *limits,
+                         struct gad_error *error)
+{
+    const struct wjob_identity *id = &job->identity;
+    const struct plan *plan = &job->plan;
+    uint64_t there = limits->device_carry_bytes, offset = id->device_carry_offset_bytes;
+    if (id->device_carry_size_bytes > there || offset > there - id->device_carry_size_bytes)
+        return error_set(error, GAD_BAD_REQUEST, "device_carry_offset",
+                         "the carry is not inside the device's memory for them");
+    if (!plan->is_small && plan->carry_bytes > id->carry_size_bytes)
+        return refuse_carry("carry_size", plan->carry_bytes, id->carry_size_bytes, error);
+    if (plan->device_carry_bytes > id->device_carry_size_bytes)
+        return refuse_carry("device_carry_size", plan->device_carry_bytes,
+                            id->device_carry_size_bytes, error);
+    return 0;
 }
 
 static int compile(struct wjob *job, const msgpack_object *params,
@@ -84,9 +114,9 @@ static int compile(struct wjob *job, const msgpack_object *params,
         r = plan_make(job->request, job->program, job->is_in_place, &limits, &job->plan, error);
     if (r)
         return r;
-    if (!job->plan.is_small && job->plan.carry_bytes > job->identity.carry_size_bytes)
-        return error_set(error, GAD_BAD_REQUEST, "carry_size",
-                         "the carry is smaller than the plan's");
+    r = check_carries(job, context->limits, error);
+    if (r)
+        return r;
     job->fills_slots = context->limits->engine->fills_slots;
     job->n_threads = context->limits->n_threads;
     job->is_express = job->plan.read_bytes <= EXPRESS_MAX_BYTES &&

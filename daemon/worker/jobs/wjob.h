@@ -29,7 +29,8 @@ struct wjob_identity { /* as the broker says */
     uint32_t message_id; /* of the request to be answered */
     uint32_t user, weight;
     int priority;
-    uint64_t carry_offset_bytes, carry_size_bytes;
+    uint64_t carry_offset_bytes, carry_size_bytes;               /* of the pool */
+    uint64_t device_carry_offset_bytes, device_carry_size_bytes; /* of the device's own memory */
 };
 
 /* What was done, added up over tiles. */
@@ -68,6 +69,7 @@ struct wjob {
     struct walk walk;
     bool is_complete;
     char *carry;
+    char *product_carry; /* of products: the carry, or where the device's is (engine.h) */
 
     /* turns */
     unsigned n_in_flight;   /* turns and reads that threads are at */
@@ -125,9 +127,9 @@ void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
 
 /* walks/walk.c ----------------------------------------------------------------------------- */
 
-/* The first stage begins; the carry is there. Stages without tiles are over at once: the job may be
- * complete afterwards, or have failed. */
-void wjob_begin(struct wjob *job, char *carry);
+/* The first stage begins; the carries are there. Stages without tiles are over at once: the job may
+ * be complete afterwards, or have failed. */
+void wjob_begin(struct wjob *job, char *carry, char *product_carry);
 /* As long as the current stage is over, goes to the next one, or to the next round's first. */
 void wjob_advance(struct wjob *job);
 /* Whether another tile of the stage may begin: walk.next says what it needs. */

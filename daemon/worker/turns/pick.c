@@ -76,8 +76,11 @@ static void try_begin(struct sched *s, struct wjob *job)
             return;
         carry = slots_carry(s->slots, id->carry_offset_bytes, id->carry_size_bytes);
     }
+    char *product_carry = carry;
+    if (id->device_carry_size_bytes > 0)
+        product_carry = s->config.engine->device_carries + id->device_carry_offset_bytes;
     wjob_set_state(job, WJOB_RUNNING);
-    wjob_begin(job, carry);
+    wjob_begin(job, carry, product_carry);
 }
 
 static bool is_ready(struct sched *s, struct wjob *job)

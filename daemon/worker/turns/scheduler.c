@@ -359,8 +359,10 @@ static void fail_silent(struct wjob *job, uint64_t silent_ns, uint64_t limit_ns)
     struct gad_error error;
     error_set(&error, GAD_PROVIDER_FAILED, NULL,
               "the client has not answered for %.1f s, while others wait for the job, which keeps "
-              "%llu bytes of the pool and cannot begin again",
-              (double)silent_ns * 1e-9, (unsigned long long)job->identity.carry_size_bytes);
+              "%llu bytes of memory and cannot begin again",
+              (double)silent_ns * 1e-9,
+              (unsigned long long)(job->identity.carry_size_bytes +
+                                   job->identity.device_carry_size_bytes));
     error_expected(&error, "an answer within %.1f s", (double)limit_ns * 1e-9);
     error_found(&error, "none for %.1f s", (double)silent_ns * 1e-9);
     wjob_fail(job, GAD_PROVIDER_FAILED, &error);

@@ -27,6 +27,7 @@
 #include "daemon/worker/io/boxio.h"
 #include "daemon/worker/walks/journal_file.h"
 #include "daemon/worker/walks/walk_product.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -320,6 +321,8 @@ static int plan_again(struct wjob *job, const struct plan_limits *limits, struct
     struct plan_limits own = *limits;
     const struct journal *j = job->walk.journal;
     own.carry_limit_bytes = own.product_carry_bytes = job->identity.carry_size_bytes;
+    if (limits->engine->has_link)
+        own.product_carry_bytes = job->identity.device_carry_size_bytes;
     memcpy(own.product_tile, j->tile, sizeof(own.product_tile));
     int r = plan_make(job->request, job->program, job->is_in_place, &own, &job->plan, error);
     if (r == GAD_TOO_LARGE_FOR_POOL) {

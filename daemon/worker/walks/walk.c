@@ -274,9 +274,10 @@ static bool is_stage_over(const struct wjob *job)
     return !waits_for_end(job);
 }
 
-void wjob_begin(struct wjob *job, char *carry)
+void wjob_begin(struct wjob *job, char *carry, char *product_carry)
 {
     job->carry = carry;
+    job->product_carry = product_carry;
     job->walk.stage = job->program->stages;
     job->walk.round = 0;
     job->walk.length = INT64_MAX;

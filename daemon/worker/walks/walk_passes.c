@@ -103,6 +103,7 @@ void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_v
                      struct engine_view *ret_results)
 {
     const struct wjob *job = t->job;
+    uint64_t of_products = program_product_results(job->program);
     for (uint64_t left = tile_pass(t)->tables_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
         ret_results[i] = (struct engine_view){.base = plan_table(&job->plan, i, job->carry)};
@@ -112,7 +113,8 @@ void walk_runs_views(const struct tile *t, const int64_t *start, struct engine_v
         if (job->program->reductions[i].pass == t->pass)
             plan_state_view(&job->plan, job->program, i, start, job->carry, &ret_results[i]);
         else
-            plan_result_view(&job->plan, job->program, i, t->pass, start, job->carry,
+            plan_result_view(&job->plan, job->program, i, t->pass, start,
+                             of_products >> i & 1 ? job->product_carry : job->carry,
                              &ret_results[i]);
     }
 }

@@ -178,12 +178,12 @@ static void views(const struct tile *t, const int64_t *start, struct engine_view
     struct engine_view *own = &ret_outputs[whole->first_output + t->turn.pass];
     walk_runs_views(t, start, ret_outputs, ret_results);
     if (t->turn.step == PRODUCT_LOAD) {
-        product_panel_view(t->product, &t->turn, start, job->carry, own);
+        product_panel_view(t->product, &t->turn, start, job->product_carry, own);
         return;
     }
-    product_result_view(t->product, start, job->carry, &ret_results[whole->reduction]);
+    product_result_view(t->product, start, job->product_carry, &ret_results[whole->reduction]);
     if (whole->is_kept)
-        plan_state_view(&job->plan, job->program, whole->reduction, start, job->carry, own);
+        plan_state_view(&job->plan, job->program, whole->reduction, start, job->product_carry, own);
 }
 
 static void grain_done(struct tile *t, const struct thread_context *th)

@@ -6,18 +6,22 @@
 #include <errno.h>
 #include <string.h>
 
-#define POOL_BYTES (UINT64_C(1) << 20) /* carries: half of it */
-#define LARGEST    poolmap_carry_limit_bytes(POOL_BYTES)
+#define POOL_BYTES     (UINT64_C(1) << 20) /* carries: half of it */
+#define LARGEST        poolmap_carry_limit_bytes(POOL_BYTES)
+#define DEVICE_BYTES   (UINT64_C(60) * 4096) /* no power of two */
+#define DEVICE_EIGHT   (UINT64_C(8) * 4096)
+#define DEVICE_LARGEST poolmap_large_limit_bytes(DEVICE_BYTES)
 
 static struct queue *queue;
-static struct poolmap *map;
+static struct carry_maps maps;
 static struct queue_item items[64];
 
 static void set_up_with(unsigned max_waiting, unsigned max_active, unsigned guarantee)
 {
     const struct queue_limits limits = {max_waiting, max_active, guarantee};
     cr_assert(eq(int, queue_new(&limits, &queue), 0));
-    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(POOL_BYTES, false), &map), 0));
+    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(POOL_BYTES, false), &maps.of[0]), 0));
+    cr_assert(eq(int, poolmap_new(DEVICE_BYTES, &maps.of[1]), 0));
 }
 
 static void set_up(void)
@@ -28,27 +32,40 @@ static void set_up(void)
 static void tear_down(void)
 {
     for (unsigned i = 0; i < 64; i++)
-        queue_remove(queue, map, &items[i]);
-    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+        queue_remove(queue, &maps, &items[i]);
+    for (unsigned i = 0; i < CARRY_N; i++)
+        cr_assert(eq(u64, poolmap_carry_used_bytes(maps.of[i]), 0));
     cr_assert(eq(uint, queue_n_waiting(queue), 0));
     cr_assert(eq(uint, queue_n_active(queue), 0));
     cr_assert(eq(uint, queue_n_carries(queue), 0));
     queue = queue_free(queue);
-    map = poolmap_free(map);
+    for (unsigned i = 0; i < CARRY_N; i++)
+        maps.of[i] = poolmap_free(maps.of[i]);
 }
 
 static void push(unsigned i, uid_t uid, int priority, uint64_t carry_bytes)
 {
     items[i].priority = priority;
-    items[i].carry_bytes = carry_bytes;
+    items[i].sizes.of[CARRY_IN_POOL] = carry_bytes;
     cr_assert(eq(int, queue_push(queue, uid, &items[i], NULL), 0));
+}
+
+static void push_product(unsigned i, uid_t uid, uint64_t device_bytes, uint64_t carry_bytes)
+{
+    items[i].sizes.of[CARRY_ON_DEVICE] = device_bytes;
+    push(i, uid, 0, carry_bytes);
+}
+
+static uint64_t used(enum carry_memory memory)
+{
+    return poolmap_carry_used_bytes(maps.of[memory]);
 }
 
 /* The index of the next one, or a negative errno. */
 static int admit(void)
 {
     struct queue_item *item = NULL;
-    int r = queue_admit(queue, map, &item);
+    int r = queue_admit(queue, &maps, &item);
     return r == 0 ? (int)(item - items) : r;
 }
 
@@ -92,11 +109,11 @@ Test(queue, a_carry_is_lent_and_given_back, .init = set_up, .fini = tear_down)
 {
     push(0, 1, 0, 5000);
     cr_assert(eq(int, admit(), 0));
-    cr_assert(ge(u64, items[0].carry.size_bytes, 5000));
-    cr_assert(eq(u64, poolmap_carry_used_bytes(map), items[0].carry.size_bytes));
+    cr_assert(ge(u64, items[0].carries[CARRY_IN_POOL].size_bytes, 5000));
+    cr_assert(eq(u64, used(CARRY_IN_POOL), items[0].carries[CARRY_IN_POOL].size_bytes));
     cr_assert(eq(uint, queue_n_carries(queue), 1));
-    queue_remove(queue, map, &items[0]);
-    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+    queue_remove(queue, &maps, &items[0]);
+    cr_assert(eq(u64, used(CARRY_IN_POOL), 0));
     cr_assert(eq(uint, queue_n_carries(queue), 0));
 }
 
@@ -110,7 +127,7 @@ Test(queue, who_waits_for_a_carry_is_passed_by_those_without, .init = set_up, .f
     cr_assert(eq(int, admit(), 3));
     cr_assert(eq(int, admit(), 2));
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), 1));
 }
 
@@ -125,9 +142,9 @@ Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = se
     cr_assert(eq(int, admit(), -EAGAIN));
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[2]);
+    queue_remove(queue, &maps, &items[2]);
     cr_assert(eq(int, admit(), 1));
     cr_assert(eq(int, admit(), 3)); /* beside the largest there is room */
 }
@@ -135,9 +152,9 @@ Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = se
 Test(queue, who_waits_for_most_of_the_pool_leaves_the_rest_to_others, .init = set_up,
      .fini = tear_down)
 {
-    uint64_t pool_bytes = 64 * POOL_BYTES, product = poolmap_product_limit_bytes(pool_bytes, false);
-    poolmap_free(map);
-    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(pool_bytes, false), &map), 0));
+    uint64_t pool_bytes = 64 * POOL_BYTES, product = poolmap_product_limit_bytes(pool_bytes);
+    poolmap_free(maps.of[0]);
+    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(pool_bytes, false), &maps.of[0]), 0));
     push(0, 1, 0, product);
     push(1, 2, 0, product);
     push(2, 3, 0, POOL_BYTES);
@@ -147,9 +164,9 @@ Test(queue, who_waits_for_most_of_the_pool_leaves_the_rest_to_others, .init = se
     cr_assert(eq(int, admit(), 3));
     push(4, 3, 0, 4 * POOL_BYTES);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), 1)); /* not 4, which would lie in its way */
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
     cr_assert(eq(int, admit(), 4));
 }
 
@@ -163,12 +180,12 @@ Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both
     push(2, 1, 10, LARGEST);
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN)); /* 2 starves in its place, 3 must wait */
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), 2));
-    queue_remove(queue, map, &items[2]);
+    queue_remove(queue, &maps, &items[2]);
     cr_assert(eq(int, admit(), 3)); /* its user's turn */
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[3]);
+    queue_remove(queue, &maps, &items[3]);
     cr_assert(eq(int, admit(), 1));
 }
 
@@ -181,7 +198,7 @@ Test(queue, who_was_waiting_for_a_carry_and_leaves_lets_others_have_it, .init = 
     cr_assert(eq(int, admit(), -EAGAIN));
     push(2, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
     cr_assert(eq(int, admit(), 2));
 }
 
@@ -194,11 +211,11 @@ Test(queue, who_waits_for_a_carry_of_its_own_user_holds_nobody_up, .init = set_u
     cr_assert(eq(int, admit(), -EAGAIN));
     push(2, 2, 0, 4096);
     cr_assert(eq(int, admit(), 2));
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), -EAGAIN)); /* it waits for another's, and starves */
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[2]);
+    queue_remove(queue, &maps, &items[2]);
     cr_assert(eq(int, admit(), 1));
     cr_assert(eq(int, admit(), 3)); /* beside the largest there is room */
 }
@@ -261,9 +278,9 @@ Test(queue, what_goes_back_is_first_again_in_the_old_order, .init = set_up, .fin
     for (int i = 0; i < 3; i++)
         cr_assert(eq(int, admit(), i));
     while (!list_is_empty(queue_active(queue)))
-        queue_push_back_to_front(queue, map,
+        queue_push_back_to_front(queue, &maps,
                                  list_entry(queue_active(queue)->prev, struct queue_item, link));
-    cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
+    cr_assert(eq(u64, used(CARRY_IN_POOL), 0));
     for (int i = 0; i < 5; i++)
         cr_assert(eq(int, admit(), i));
 }
@@ -276,14 +293,14 @@ Test(queue, a_suspect_goes_first_and_alone, .init = set_up, .fini = tear_down)
         cr_assert(eq(int, admit(), i));
     items[2].is_suspect = items[1].is_suspect = true;
     while (!list_is_empty(queue_active(queue)))
-        queue_push_back_to_front(queue, map,
+        queue_push_back_to_front(queue, &maps,
                                  list_entry(queue_active(queue)->prev, struct queue_item, link));
     cr_assert(eq(int, admit(), 1));
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
     cr_assert(eq(int, admit(), 2));
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[2]);
+    queue_remove(queue, &maps, &items[2]);
     cr_assert(eq(int, admit(), 0));
     cr_assert(eq(int, admit(), 3));
 }
@@ -296,9 +313,9 @@ Test(queue, a_suspect_waits_for_those_that_run, .init = set_up, .fini = tear_dow
     cr_assert(eq(int, admit(), 0));
     cr_assert(eq(int, admit(), 1));
     items[0].is_suspect = true;
-    queue_push_back_to_front(queue, map, &items[0]);
+    queue_push_back_to_front(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
     cr_assert(eq(int, admit(), 0));
 }
 
@@ -311,8 +328,8 @@ Test(queue, somebody_who_waits_can_be_found, .init = set_up, .fini = tear_down)
     cr_assert(eq(ptr, queue_any_waiting(queue), NULL));
     push(1, 1, 0, 0);
     cr_assert(eq(ptr, queue_any_waiting(queue), &items[1]));
-    queue_remove(queue, map, &items[1]);
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
 }
 
 Test(queue, limits_can_change, .init = set_up, .fini = tear_down)
@@ -343,7 +360,7 @@ Test(queue, all_that_wait_are_listed_by_user_with_suspects_first, .init = set_up
         push(i, i % 2, 0, i == 2 ? 4096 : 0);
     cr_assert(eq(int, admit(), 0));
     items[0].is_suspect = true;
-    queue_push_back_to_front(queue, map, &items[0]);
+    queue_push_back_to_front(queue, &maps, &items[0]);
     cr_assert(eq(uint, queue_list_waiting(queue, found, 8), 4));
     cr_assert(eq(ptr, found[0], &items[0]));
     for (unsigned i = 0; i < 4; i++)
@@ -362,7 +379,7 @@ Test(queue, what_comes_from_another_queue_is_not_refused)
     cr_assert(eq(int, queue_push_again(queue, 1, &items[1]), 0));
     cr_assert(eq(uint, queue_n_waiting(queue), 2));
     cr_assert(eq(int, admit(), 0));
-    queue_remove(queue, map, &items[0]);
+    queue_remove(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), 1));
     tear_down();
 }
@@ -404,9 +421,9 @@ Test(queue, beside_a_large_carry_its_user_has_small_ones, .init = set_up, .fini 
     cr_assert(eq(int, admit(), -EAGAIN));
     push(3, 2, 0, 4096);
     cr_assert(eq(int, admit(), 3));
-    queue_remove(queue, map, &items[0]);
-    queue_remove(queue, map, &items[1]);
-    queue_remove(queue, map, &items[3]);
+    queue_remove(queue, &maps, &items[0]);
+    queue_remove(queue, &maps, &items[1]);
+    queue_remove(queue, &maps, &items[3]);
     cr_assert(eq(int, admit(), 2));
     cr_assert(eq(int, admit(), -EAGAIN));
     cr_assert(not(queue_is_short(queue)), "nobody waits");
@@ -419,13 +436,13 @@ Test(queue, what_is_parked_gives_its_carry_to_who_waits, .init = set_up, .fini =
     cr_assert(eq(int, admit(), 0));
     cr_assert(eq(int, admit(), -EAGAIN));
     cr_assert(queue_is_short(queue));
-    queue_park(queue, map, &items[0]);
+    queue_park(queue, &maps, &items[0]);
     cr_assert(eq(uint, queue_n_carries(queue), 0));
     cr_assert(eq(uint, queue_n_active(queue), 1));
     cr_assert(eq(int, admit(), 1));
-    queue_push_back_to_front(queue, map, &items[0]); /* its client is back */
+    queue_push_back_to_front(queue, &maps, &items[0]); /* its client is back */
     cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, map, &items[1]);
+    queue_remove(queue, &maps, &items[1]);
     cr_assert(eq(int, admit(), 0));
     cr_assert(not(items[0].is_parked));
 }
@@ -438,9 +455,75 @@ Test(queue, a_suspect_does_not_wait_for_what_is_parked, .init = set_up, .fini = 
     push(1, 2, 0, 0);
     cr_assert(eq(int, admit(), -EAGAIN));
     cr_assert(queue_is_short(queue));
-    queue_park(queue, map, &items[0]);
+    queue_park(queue, &maps, &items[0]);
     cr_assert(eq(int, admit(), 1));
     push(2, 3, 0, 0);
     cr_assert(eq(int, admit(), -EAGAIN));
     cr_assert(queue_is_short(queue), "it waits for the suspect's end");
+}
+
+Test(queue, a_carry_in_both_memories_is_lent_whole_or_not_at_all, .init = set_up, .fini = tear_down)
+{
+    push_product(0, 1, DEVICE_LARGEST, 0);
+    push_product(1, 2, 8192, LARGEST);
+    push_product(2, 3, DEVICE_LARGEST, 4096);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 1));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    cr_assert(eq(u64, used(CARRY_ON_DEVICE), DEVICE_LARGEST + 8192));
+    cr_assert(eq(u64, used(CARRY_IN_POOL), LARGEST), "2 has nothing of it while it waits");
+    cr_assert(eq(u64, items[2].carries[CARRY_IN_POOL].size_bytes, 0));
+    queue_remove(queue, &maps, &items[0]);
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(uint, queue_n_carries(queue), 2));
+}
+
+Test(queue, who_waits_for_one_memory_does_not_hold_up_the_other, .init = set_up, .fini = tear_down)
+{
+    push_product(0, 1, DEVICE_LARGEST, 0);
+    push_product(1, 2, DEVICE_LARGEST, 0);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), -EAGAIN)); /* 1 starves */
+    push(2, 3, 0, LARGEST);
+    push_product(3, 4, 4096, 0);
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), 3)); /* behind where 1 will lie */
+    push_product(4, 5, 5 * 4096, 0);
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_remove(queue, &maps, &items[0]);
+    cr_assert(eq(int, admit(), 1));
+}
+
+Test(queue, a_users_products_leave_half_of_the_rest_of_the_device, .init = set_up,
+     .fini = tear_down)
+{
+    for (unsigned i = 0; i < 8; i++)
+        push_product(i, 1, DEVICE_EIGHT, 0);
+    for (int i = 0; i < 4; i++)
+        cr_assert(eq(int, admit(), i));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    push_product(8, 2, DEVICE_EIGHT, 0);
+    push(9, 3, 0, LARGEST);
+    cr_assert(eq(int, admit(), 8));
+    cr_assert(eq(int, admit(), 9));
+    push_product(10, 1, 0, 4096); /* of the pool it has nothing yet */
+    cr_assert(eq(int, admit(), -EAGAIN), "behind those of its user that wait");
+}
+
+Test(queue, a_product_that_never_fits_the_device_is_put_out, .init = set_up, .fini = tear_down)
+{
+    push_product(0, 1, DEVICE_BYTES + 1, 4096);
+    cr_assert(eq(int, admit(), -E2BIG));
+    cr_assert(eq(uint, items[0].place, QUEUE_OUT));
+    cr_assert(eq(u64, used(CARRY_IN_POOL), 0));
+}
+
+Test(queue, a_product_that_is_parked_gives_both_back, .init = set_up, .fini = tear_down)
+{
+    push_product(0, 1, DEVICE_LARGEST, LARGEST);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(queue_has_carry(&items[0]));
+    queue_park(queue, &maps, &items[0]);
+    cr_assert(not(queue_has_carry(&items[0])));
+    cr_assert(eq(u64, used(CARRY_ON_DEVICE) + used(CARRY_IN_POOL), 0));
 }

@@ -93,7 +93,7 @@ static void play(uint64_t pool_bytes, unsigned seed)
     struct extent lent[MAX_LENT] = {{0}};
     struct poolmap *map = new_map(pool_bytes);
     uint64_t used = 0, part = poolmap_part_bytes(pool_bytes, false);
-    uint64_t limit = poolmap_product_limit_bytes(pool_bytes, false);
+    uint64_t limit = poolmap_product_limit_bytes(pool_bytes);
 
     memset(owner, 0, sizeof(owner));
     srand(seed);
@@ -140,7 +140,7 @@ Test(poolmap, a_large_pool_lends_most_of_itself_to_a_product_and_leaves_room_for
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct poolmap *map = new_map(sizes[i]);
-        uint64_t limit = poolmap_product_limit_bytes(sizes[i], false);
+        uint64_t limit = poolmap_product_limit_bytes(sizes[i]);
         struct extent product, other, one;
         cr_assert(ge(u64, limit, poolmap_carry_limit_bytes(sizes[i])));
         cr_assert(le(u64, limit, sizes[i] - max_u64(sizes[i] / 16, 8 * MIB)));
@@ -157,17 +157,38 @@ Test(poolmap, a_large_pool_lends_most_of_itself_to_a_product_and_leaves_room_for
         cr_assert(eq(u64, poolmap_carry_used_bytes(map), 0));
         poolmap_free(map);
     }
-    cr_assert(ge(u64, poolmap_product_limit_bytes(64 * MIB, false), 51 * MIB));
+    cr_assert(ge(u64, poolmap_product_limit_bytes(64 * MIB), 51 * MIB));
 }
 
-Test(poolmap, a_small_pool_and_a_device_lend_a_product_what_they_lend_others)
+Test(poolmap, a_small_pool_lends_a_product_what_it_lends_others)
 {
     for (uint64_t n = 1; n <= 16; n++)
-        cr_assert(eq(u64, poolmap_product_limit_bytes(n * MIB, false),
-                     poolmap_carry_limit_bytes(n * MIB)));
+        cr_assert(
+            eq(u64, poolmap_product_limit_bytes(n * MIB), poolmap_carry_limit_bytes(n * MIB)));
     cr_assert(eq(u64, poolmap_part_bytes(512 * MIB, true), 256 * MIB));
-    cr_assert(eq(u64, poolmap_product_limit_bytes(512 * MIB, true),
-                 poolmap_carry_limit_bytes(512 * MIB)));
+}
+
+/* All of which is for carries: no power of two has a say in how much that is. */
+Test(poolmap, a_devices_memory_is_lent_to_products_but_for_a_sixteenth)
+{
+    for (uint64_t n_bytes = 4096; n_bytes <= 1024 * MIB;
+         n_bytes += n_bytes / 3 / 4096 * 4096 + 4096) {
+        struct poolmap *map;
+        uint64_t limit = poolmap_large_limit_bytes(n_bytes), rest = n_bytes - limit;
+        struct extent product, other;
+        cr_assert(eq(int, poolmap_new(n_bytes, &map), 0));
+        cr_assert(le(u64, rest, n_bytes / 8));
+        cr_assert(ge(u64, rest + 4096, n_bytes / 16));
+        cr_assert(eq(int, poolmap_lend(map, limit, &product), 0));
+        cr_assert(eq(int, poolmap_lend(map, limit, &other), -EAGAIN));
+        bool is_small = n_bytes < 8 * POOLMAP_MIN_EXTENT_BYTES;
+        cr_assert(eq(int, poolmap_lend(map, 1, &other), is_small ? -EAGAIN : 0));
+        if (!is_small)
+            poolmap_return(map, &other);
+        poolmap_return(map, &product);
+        poolmap_free(map);
+    }
+    cr_assert(eq(u64, poolmap_large_limit_bytes(0), 0));
 }
 
 static struct extent lend(struct poolmap *map, uint64_t size_bytes)

@@ -141,7 +141,7 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     struct message_writer w;
     message_writer_init(&w);
     message_begin_request(&w, ++h->n_messages, "job.start");
-    msgpack_pack_map(&w.packer, 9);
+    msgpack_pack_map(&w.packer, 11);
     pack_key_bool(&w.packer, "in_place", j->in_place);
     pack_key_u64(&w.packer, "job", j->id);
     pack_key_u64(&w.packer, "user", j->user);
@@ -151,6 +151,11 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     pack_key_u64(&w.packer, "carry_offset", j->carry_offset);
     uint64_t carry_bytes = j->carry_bytes ? j->carry_bytes : CARRY_BYTES;
     pack_key_u64(&w.packer, "carry_size", j->needs_carry ? carry_bytes : 0);
+    const struct plan_limits *limits = &h->worker->engine->limits;
+    uint64_t most = limits->device_carry_bytes > 0 ? limits->product_carry_bytes : 0;
+    uint64_t device_bytes = j->device_carry_bytes ? j->device_carry_bytes : most;
+    pack_key_u64(&w.packer, "device_carry_offset", j->device_carry_offset);
+    pack_key_u64(&w.packer, "device_carry_size", j->needs_carry ? device_bytes : 0);
     pack_str(&w.packer, "request");
     request_encode(&w.packer, &j->request);
     send_body(h, &w, j->fds, j->n_fds);

@@ -43,6 +43,8 @@ struct test_job {
     bool in_place;    /* an output lies on an argument */
     bool needs_carry; /* carry_bytes of the pool (0: CARRY_BYTES) at carry_offset */
     uint64_t carry_offset, carry_bytes;
+    /* Of a device's own memory, with needs_carry; 0: as many as a job may have. */
+    uint64_t device_carry_offset, device_carry_bytes;
 };
 
 #define CARRY_BYTES (256u * 1024u)

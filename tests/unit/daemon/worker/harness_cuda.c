@@ -13,8 +13,8 @@ struct engine *harness_engine(uint64_t pool_bytes, unsigned n_threads)
     struct gad_error error = {0};
     uint64_t n_slots = pool_bytes / GRAIN_MAX_TOTAL_BYTES;
     uint64_t slab_bytes = ((n_slots > CARD_MIN_SLOTS ? n_slots : CARD_MIN_SLOTS) + 1) * SLOT_BYTES;
-    /* A sixth is an eighth of both together: cuBLAS's. */
-    uint64_t device_bytes = round_up_u64(slab_bytes + slab_bytes / 6, SLOT_BYTES);
+    /* Half as much for products, and an eighth of all is cuBLAS's. */
+    uint64_t device_bytes = round_up_u64(slab_bytes * 12 / 7, SLOT_BYTES);
     const struct card_config config = {.device_bytes = device_bytes,
                                        .pinned_bytes = slab_bytes,
                                        .chunk_bytes = SLOT_BYTES,

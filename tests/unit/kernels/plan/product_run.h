@@ -408,8 +408,15 @@ static inline void run_init(struct run *run, struct job *job, const struct plan_
     int r = plan_make(&job->request, &job->program, false, limits, &run->plan, &error);
     cr_assert(eq(i32, r, 0), "%s", error.message);
     cr_assert(le(u64, run->plan.carry_bytes, limits->carry_limit_bytes));
-    run->carry = malloc(run->plan.carry_bytes + 1);
-    memset(run->carry, 0x5a, run->plan.carry_bytes);
+    uint64_t n_bytes = run->plan.carry_bytes;
+    if (limits->engine->has_link) {
+        cr_assert(eq(u64, n_bytes, 0)); /* all of it is the device's */
+        n_bytes = run->plan.device_carry_bytes;
+        cr_assert(
+            le(u64, n_bytes, max_u64(limits->carry_limit_bytes, limits->product_carry_bytes)));
+    }
+    run->carry = malloc(n_bytes + 1);
+    memset(run->carry, 0x5a, n_bytes);
     run->journal = calloc(job->sides[2].n + 1, sizeof(int64_t));
     run->n_stored = calloc(job->sides[2].n + 1, sizeof(unsigned));
 }

@@ -17,7 +17,7 @@ struct product {
     int64_t rows, depth, columns;
     enum dtype dtype;
     enum location_kind left, right;
-    bool has_journal, is_left_fortran, is_right_fortran;
+    bool has_journal, is_left_fortran, is_right_fortran, is_tf32;
 };
 
 /* What two threads of some processor gave. */
@@ -85,7 +85,8 @@ static int try_plan(const struct product *p, const struct plan_limits *limits,
                                   .engine_index = -1,
                                   .args = args,
                                   .outputs = &output,
-                                  .has_journal = p->has_journal};
+                                  .has_journal = p->has_journal,
+                                  .tf32 = p->is_tf32};
     struct gad_error error;
     struct program *program;
 
@@ -122,7 +123,8 @@ static bool has_same_tiles(const struct plan *a, const struct plan *b)
 
     return p->tile_rows == q->tile_rows && p->tile_columns == q->tile_columns &&
            p->panel_depth == q->panel_depth && p->n_kept == q->n_kept &&
-           p->has_two_buffers == q->has_two_buffers && a->carry_bytes == b->carry_bytes;
+           p->has_two_buffers == q->has_two_buffers && a->carry_bytes == b->carry_bytes &&
+           a->device_carry_bytes == b->device_carry_bytes;
 }
 
 static const struct product large = {.rows = 8192,
@@ -387,4 +389,53 @@ Test(product_tiles, of_files_that_are_beyond_the_page_cache_follow_the_disk)
     free(same);
     free(beyond);
     free(unknown);
+}
+
+/* What an H100's sheet says: its link, its memory, its arithmetic; and a host that keeps up. */
+static const struct plan_rates sheet_rates = {.memory = 1e12,
+                                              .file = 1e12,
+                                              .to_device = 55e9,
+                                              .from_device = 55e9,
+                                              .device = 3.35e12,
+                                              .work = 3e13,
+                                              .product_float32 = 67e12,
+                                              .product_float64 = 67e12,
+                                              .product_tf32 = 495e12,
+                                              .job_seconds = 50e-6};
+
+/* The share of the library's rate that the planner predicts for 16384 x 16384 x 16384. */
+static double predicted_share(enum dtype dtype, bool is_tf32, uint64_t carry_bytes)
+{
+    const struct product square = {.rows = 16384,
+                                   .depth = 16384,
+                                   .columns = 16384,
+                                   .dtype = dtype,
+                                   .left = LOCATION_REGION,
+                                   .right = LOCATION_REGION,
+                                   .is_tf32 = is_tf32};
+    struct plan_limits limits = device_limits(496 * MIB);
+    limits.product_carry_bytes = limits.device_carry_bytes = carry_bytes;
+    limits.memory_bytes = 0;
+    limits.has_tf32 = true;
+    limits.rates = sheet_rates;
+    struct plan *plan = plan_of(&square, &limits);
+    double rate = is_tf32 ? sheet_rates.product_tf32 : sheet_rates.product_float64;
+    double share = plan->products[0].n_operations / rate / plan->seconds;
+    cr_assert(le(u64, plan->device_carry_bytes, carry_bytes));
+    cr_assert(ge(u64, plan->device_carry_bytes, carry_bytes / 4 * 3), "what there is is used");
+    free(plan);
+    return share;
+}
+
+/* 448 MiB is what a product may have by default; 96 MiB was what a pool left it. */
+Test(product_tiles, the_devices_own_memory_lets_its_library_work)
+{
+    cr_assert(lt(dbl, 0.95, predicted_share(DTYPE_FLOAT32, false, 448 * MIB)));
+    cr_assert(lt(dbl, predicted_share(DTYPE_FLOAT32, false, 96 * MIB), 0.6));
+    cr_assert(lt(dbl, 0.48, predicted_share(DTYPE_FLOAT64, false, 448 * MIB)));
+    cr_assert(lt(dbl, predicted_share(DTYPE_FLOAT64, false, 96 * MIB), 0.2));
+    /* The link is what there is to wait for, by the rate of TF32 itself. */
+    double tf32 = predicted_share(DTYPE_FLOAT32, true, 448 * MIB);
+    cr_assert(lt(dbl, 0.2, tf32));
+    cr_assert(lt(dbl, tf32, 0.3));
 }

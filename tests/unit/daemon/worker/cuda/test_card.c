@@ -55,8 +55,12 @@ Test(card, opens_with_slabs_slots_and_rates, .fini = close_card)
     cr_assert(ge(u64, card->slot_bytes, CUDA_SLOT_MIN_BYTES));
     cr_assert(le(u64, card->slot_bytes, CARD_MAX_SLOT_BYTES));
     cr_assert(eq(u64, card->workspace_bytes, 8 * MIB)); /* an eighth */
-    cr_assert(eq(u64, card->pool_bytes, 56 * MIB - card->slot_bytes));
+    uint64_t most = 56 * MIB - 56 * MIB / 3;            /* of the device, for slots */
+    cr_assert(
+        eq(u64, card->pool_bytes, most / card->slot_bytes * card->slot_bytes - card->slot_bytes));
     cr_assert(eq(u64, card->small_offset, card->pool_bytes));
+    cr_assert(eq(u64, card->carry_offset, card->pool_bytes + card->slot_bytes));
+    cr_assert(eq(u64, card->carry_offset + card->carry_bytes + card->workspace_bytes, 64 * MIB));
     cr_assert(ge(u32, card->depth, CARD_MIN_DEPTH));
     cr_assert(le(u32, card->depth, CARD_MAX_DEPTH));
     const double rates[] = {card->rates.memory, card->rates.to_device, card->rates.from_device,
@@ -75,7 +79,7 @@ Test(card, what_is_set_is_kept, .fini = close_card)
     config.depth = 5;
     cr_assert(eq(int, open_with(""), 0));
     cr_assert(eq(u64, card->slot_bytes, 4 * MIB));
-    cr_assert(eq(u64, card->pool_bytes, 52 * MIB));
+    cr_assert(eq(u64, card->pool_bytes, 32 * MIB)); /* of two thirds of 56 */
     cr_assert(eq(u32, card->depth, 5));
 }
 

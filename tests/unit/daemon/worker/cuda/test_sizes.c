@@ -48,7 +48,7 @@ Test(sizes, a_small_card_gives_a_quarter_and_half_of_what_is_free)
     s = chosen(nothing_set, room_of(24 * GIB, 300 * MIB, 64 * GIB, 60 * GIB));
     cr_assert(eq(u64, s.device_bytes, 150 * MIB));
     cr_assert(eq(u64, s.workspace_bytes, 150 * MIB / 8));
-    cr_assert(eq(u64, s.pinned_bytes, 130 * MIB)); /* more would not be used */
+    cr_assert(eq(u64, s.pinned_bytes, 86 * MIB)); /* more would not be used */
 }
 
 Test(sizes, a_small_host_gives_an_eighth_and_a_quarter_of_what_is_available)
@@ -144,7 +144,35 @@ Test(sizes, the_pool_is_whole_slots_without_the_main_threads)
     s.workspace_bytes = 5 * MIB;
     card_sizes_cut(&s, 16 * MIB, 0, 1e9);
     cr_assert(eq(u64, s.slot_bytes, 4 * MIB)); /* so that there are at least four */
-    cr_assert(eq(u64, s.pool_bytes, 24 * MIB));
+    cr_assert(eq(u64, s.pool_bytes, 16 * MIB));
+    cr_assert(eq(u64, s.carry_bytes, 10 * MIB));
+}
+
+/* Nothing of the device is left over, and carries of products have a third of it at least. */
+Test(sizes, what_slots_do_not_have_of_the_device_is_for_products)
+{
+    const struct card_room room = room_of(80 * GIB, 70 * GIB, 256 * GIB, 200 * GIB);
+    const struct {
+        struct card_config config;
+        uint64_t least_bytes;
+    } rows[] = {
+        {{.depth = 0}, 479 * MIB},
+        {{.device_bytes = 8 * GIB}, 7 * GIB},
+        {{.device_bytes = 8 * GIB, .pinned_bytes = 4 * GIB}, 3 * GIB},
+        {{.device_bytes = 8 * GIB, .pinned_bytes = 16 * GIB}, 2 * GIB},
+        {{.device_bytes = 64 * MIB, .pinned_bytes = 64 * MIB}, 18 * MIB},
+        {{.device_bytes = 24 * MIB, .pinned_bytes = 10 * MIB, .chunk_bytes = 8 * MIB}, 7 * MIB},
+    };
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct card_sizes s = chosen(rows[i].config, room);
+        card_sizes_cut(&s, rows[i].config.chunk_bytes, 10e-6, 25e9);
+        uint64_t usable = s.device_bytes - s.workspace_bytes;
+        cr_assert(eq(u64, s.pool_bytes + s.slot_bytes + s.carry_bytes, usable), "row %u", i);
+        cr_assert(le(u64, s.pool_bytes + s.slot_bytes, s.pinned_bytes), "row %u", i);
+        cr_assert(ge(u64, s.carry_bytes, rows[i].least_bytes), "row %u: %llu", i,
+                  (unsigned long long)s.carry_bytes);
+        cr_assert(ge(u64, s.carry_bytes, usable / 3), "row %u", i);
+    }
 }
 
 Test(sizes, the_smallest_slabs_have_four_slots)
@@ -154,6 +182,7 @@ Test(sizes, the_smallest_slabs_have_four_slots)
     card_sizes_cut(&s, 0, 1e-3, 25e9);
     cr_assert(eq(u64, s.slot_bytes, CUDA_SLOT_MIN_BYTES));
     cr_assert(eq(u64, s.pool_bytes, 4 * (uint64_t)CUDA_SLOT_MIN_BYTES));
+    cr_assert(eq(u64, s.carry_bytes, MIB / 2)); /* and products little */
     cr_assert(eq(u32, card_sizes_depth(&s, 0, 1, 25e9), 3));
 }
 
