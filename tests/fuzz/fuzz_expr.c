@@ -1,4 +1,6 @@
-/* Any bytes as the expressions of a job, separated by '$', over a fixed set of arguments.
+/* Any bytes as the expressions of a job, separated by '$', over a fixed set of arguments; and each of
+ * them alone, since what is wrong in one is not told of others. What lies beyond the ends follows
+ * from how many bytes they are.
  *
  * Checked besides the sanitizers' own: a refusal names itself, a program keeps the promises of
  * kernels/program.h, and compiling again for outputs that are there and lie over arguments gives a
@@ -93,6 +95,19 @@ static void compile_in_place(struct job *job, const struct program *first)
     program_free(program);
 }
 
+static void compile_each(const struct job *job)
+{
+    for (unsigned i = 0; job->request.n_outputs > 1 && i < job->request.n_outputs; i++) {
+        struct job one = {.request = job->request};
+        memcpy(one.args, job->args, sizeof(one.args));
+        one.outputs[0] = job->outputs[i];
+        one.request.args = one.args;
+        one.request.outputs = one.outputs;
+        one.request.n_outputs = 1;
+        program_free(compile(&one));
+    }
+}
+
 static void compile_into_a_shape(struct job *job)
 {
     for (unsigned i = 0; i < job->request.n_outputs; i++) {
@@ -122,6 +137,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
             break;
         at = stop + 1;
     }
+    job->request.beyond.mode = (enum near_mode)(n_bytes % NEAR_N_MODES);
+    compile_each(job);
     struct program *program = compile(job);
     if (program != NULL)
         compile_in_place(job, program);

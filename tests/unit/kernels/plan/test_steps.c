@@ -1,5 +1,6 @@
 /* Planning is bounded: steps are counted, for requests that are small and as costly as they can be.
- * What would exceed the bound all the same is refused. */
+ * What would exceed the bound all the same is refused. Compiling is bounded by its limits: texts
+ * that are as deep, wide or often read as these allow take a moment. */
 #include "kernels/plan/plan.h"
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
@@ -9,6 +10,7 @@
 #include <criterion/new/assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPR_BYTES 16384
 
@@ -186,4 +188,75 @@ Test(steps, that_are_used_up_end_the_search_for_rounds)
     cr_expect(lt(u64, n_of_one_axis, rounds_steps(&planner, 0) / 16));
     cr_expect(zero(u64, rounds_steps(&planner, PLAN_MAX_STEPS + 1)));
     program = program_free(program);
+}
+
+/* ---- texts of neighbours, windows and steps of time ---- */
+
+/* `begin`, n times `open` with the number of each, `middle`, n times `close`, `end`. */
+static const struct text {
+    const char *begin, *open, *middle, *close, *end;
+    unsigned n;
+    int status; /* of compiling or planning */
+} texts[] = {
+    {"x0", "+near(x0,%u,%u)", "", "", "", 500, 0},
+    {"", "near(", "x0", ",1,1,mode=wrap)", "", 190, 0},
+    {"", "near(", "(x0+1)", ",1,1,mode=constant)", "", 190, GAD_LIMIT_EXCEEDED},
+    {"g0(x)=x+near(x,1,0,mode=wrap);", "g%u(x)=g%u(x)+g%u(x+1);", "g9(x0)", "", "", 9, 0},
+    {"g0(x)=x+1;", "g%u(x)=g%u(x)+g%u(x+1);", "g40(x0)", "", "", 40, GAD_LIMIT_EXCEEDED},
+    {"t0=x0;", "t%u=iterate(1000000,t%u=t%u*1.5+x0);", "t32", "", "", 32, 0},
+    {"", "t%u=iterate(9,x0=x0*%u);", "0", "+t%u", "", 200, GAD_LIMIT_EXCEEDED},
+    {"x0", "+repeat(%u,x0=x0+near(x0,%u,0))", "", "", "", 8, 0},
+    {"x0", "+repeat(%u,x0=x0+near(x0,%u,0))", "", "", "", 300, GAD_LIMIT_EXCEEDED},
+    {"x0", "+repeat(3,x0=x0+near(x0,1,0))", "", "", "", 400, 0},
+    {"x0", "+repeat(3,x0=x0+%u)", "", "", "", 600, GAD_LIMIT_EXCEEDED},
+    {"repeat(2,x0=x0", "+near(x0,%u,%u)", "", "", ")", 20, 0},
+    {"", "window_max(", "x0", ",3)", "", 16, 0},
+    {"", "window_max(x0,%u)+", "0", "", "", 16, 0},
+    {"", "(window_max(", "x0", ",2)+window_min(x0,2))", "", 90, GAD_LIMIT_EXCEEDED},
+    {"correlate(x0,[[0", ",1", "]])", "", "", 254, 0},
+    {"correlate(x0,[[0", ",1", "]])", "", "", 255, GAD_LIMIT_EXCEEDED},
+};
+
+static void write_text(char *expr, const struct text *t)
+{
+    size_t n = (size_t)snprintf(expr, EXPR_BYTES, "%s", t->begin);
+    for (unsigned part = 0; part < 2; part++) {
+        for (unsigned i = 1; i <= t->n && n < EXPR_BYTES; i++)
+            n += (size_t)snprintf(expr + n, EXPR_BYTES - n, part ? t->close : t->open,
+                                  part ? t->n + 1 - i : i, t->open[0] == '+' ? i : i - 1, i - 1);
+        if (n < EXPR_BYTES)
+            n += (size_t)snprintf(expr + n, EXPR_BYTES - n, "%s", part ? t->end : t->middle);
+    }
+    cr_assert(lt(sz, n, EXPR_BYTES), "%s", t->open);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+Test(steps, of_texts_that_ask_for_the_most_take_a_moment)
+{
+    for (unsigned i = 0; i < ARRAY_LENGTH(texts); i++) {
+        struct gad_error error = {.status = GAD_OK};
+        set_args(1, 2, 3000, false);
+        write_text(exprs[0], &texts[i]);
+        outputs[0] =
+            (struct request_output){.expr = exprs[0], .n_expr_chars = strlen(exprs[0])};
+        request = (struct job_request){
+            .n_args = 1, .n_outputs = 1, .args = args, .outputs = outputs, .engine_index = -1};
+        double began = cpu_seconds();
+        plan.n_steps = 0;
+        int r = program_compile(&request, &program, &error);
+        if (r == 0) {
+            r = plan_make(&request, program, false, &cpu, &plan, &error);
+            program = program_free(program);
+        }
+        cr_expect(lt(dbl, cpu_seconds() - began, 1), "%u of %s", texts[i].n, texts[i].open);
+        cr_expect(le(u64, plan.n_steps, PLAN_MAX_STEPS / 4), "%s", texts[i].open);
+        cr_expect(eq(int, r, texts[i].status), "%u of %s: %s", texts[i].n, texts[i].open,
+                  error.message);
+    }
 }
