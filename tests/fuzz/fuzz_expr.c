@@ -1,6 +1,6 @@
-/* Any bytes as the expressions of a job, separated by '$', over a fixed set of arguments; and each of
- * them alone, since what is wrong in one is not told of others. What lies beyond the ends follows
- * from how many bytes they are.
+/* Any bytes as the expressions of a job, separated by '$', over a fixed set of arguments; and each
+ * of them alone, since what is wrong in one is not told of others. What lies beyond the ends
+ * follows from how many bytes they are.
  *
  * Checked besides the sanitizers' own: a refusal names itself, a program keeps the promises of
  * kernels/program.h, and compiling again for outputs that are there and lie over arguments gives a

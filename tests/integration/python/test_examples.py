@@ -90,12 +90,31 @@ def test_heat_stays_on_the_plate(run, folder):
     assert len(np.unique(picture[:, 240:].reshape(-1, 3), axis=0)) > 100  # it is smooth
 
 
-def test_life_goes_on_as_numpy_has_it(run, folder):
-    spec = importlib.util.spec_from_file_location("life", EXAMPLES / "game_of_life.py")
-    life = importlib.util.module_from_spec(spec)
+def loaded(name):
+    """An example as a module."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(EXAMPLES))
-    spec.loader.exec_module(life)
+    spec.loader.exec_module(module)
     sys.path.remove(str(EXAMPLES))
+    return module
+
+
+def test_a_filter_of_ones_own_smooths_what_is_no_edge(run, folder):
+    filter = loaded("bilateral_filter")
+    x = filter.scene(210, 260)
+    np.save(folder / "x.npy", x)
+    line, = run("bilateral_filter.py", folder / "x.npy")
+    noise, smooth = [float(word) for word in line.replace(",", "").replace(";", "").split() if "." in word]
+    assert smooth < noise / 4 and int(line.split()[-1]) > 150
+    reach = filter.REACH
+    whole = filter.bilateral(np.pad(x, reach, "reflect"))[reach:-reach, reach:-reach]
+    np.testing.assert_array_equal(pixels(folder / "smooth.png"),
+                                  (np.hstack([x, whole]).clip(0, 1) * 255).astype("u1"))
+
+
+def test_life_goes_on_as_numpy_has_it(run, folder):
+    life = loaded("game_of_life")
     u = np.zeros((96, 128), int)
     gun = np.array([[cell == "O" for cell in line] for line in life.GUN.split()])
     u[4:13, 4:40] = gun

@@ -243,8 +243,7 @@ Test(steps, of_texts_that_ask_for_the_most_take_a_moment)
         struct gad_error error = {.status = GAD_OK};
         set_args(1, 2, 3000, false);
         write_text(exprs[0], &texts[i]);
-        outputs[0] =
-            (struct request_output){.expr = exprs[0], .n_expr_chars = strlen(exprs[0])};
+        outputs[0] = (struct request_output){.expr = exprs[0], .n_expr_chars = strlen(exprs[0])};
         request = (struct job_request){
             .n_args = 1, .n_outputs = 1, .args = args, .outputs = outputs, .engine_index = -1};
         double began = cpu_seconds();
