@@ -58,13 +58,16 @@ def test_what_is_printed_never_goes_to_the_daemon_or_into_a_file(daemon, place):
 
 
 def test_a_word_that_no_expression_uses_is_refused(place):
-    for words, near in ((("x + 1", "x=2", "y=3"), None), (("tempo + 1", "tempi=2"), "tempo"),
+    for words, near in ((("x + 1", "x=2", "y=3"), None), (("x*2", "x=1", "xx=2"), "x"),
                         (("1e5 + x", "x=1", "e5=2"), None)):
         done = run(place, "run", *words, "--json")
         error = json.loads(done.stdout or done.stderr)["error"]
-        assert done.returncode == 2 and error["code"] == "bad-argument", (words, error)
+        assert done.returncode == 1 and error["code"] == "bad-argument", (words, error)
         assert error["argument"] == words[-1].split("=")[0]
         assert near is None or f"did you mean '{near}'?" in error["message"]
+    done = run(place, "run", "tempo + 1", "tempi=2")  # what is wrong in the text goes first
+    assert done.returncode == 1 and b"[unknown-name]" in done.stderr, done.stderr
+    assert run(place, "submit", "x + 1", "x=2", "y=3", "-o", "o.npy").returncode == 2
     done = run(place, "run", "f(x) = x*k; y = f(2); q, r = divmod(j, 4)", "k=3", "j=7")
     assert done.stdout == b"y = 6\nq = 1\nr = 3\n", done
 

@@ -248,8 +248,6 @@ int run_parse_words(struct run_options *o, int argc, char **argv)
     for (unsigned i = 0; i < o->n_destinations && !r; i++)
         r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
     if (!r)
-        r = ctl_check_used(&o->job, &o->error);
-    if (!r)
         return check_csv(o);
     ctl_fail(&o->error, o->json);
     return EXIT_USAGE;
@@ -384,6 +382,21 @@ static int run_job(struct run_options *o, struct gad_client *client)
     return r;
 }
 
+/* A word that nothing uses. What is wrong in the expressions may be why: that is told instead. */
+static int check_used(struct run_options *o, struct gad_client *client)
+{
+    struct gad_job_options options = run_job_options(o, NULL);
+    struct gad_plan *plan = NULL;
+    struct gad_error error;
+    int r = ctl_check_used(&o->job, &o->error);
+    if (r && o->n_repeats == 0 && gad_plan(client, &options, &plan, &error)) {
+        o->error = error;
+        r = (int)error.status;
+    }
+    gad_plan_free(plan);
+    return r;
+}
+
 int run_execute(struct run_options *o)
 {
     int code = run_check_pipes(o);
@@ -396,6 +409,8 @@ int run_execute(struct run_options *o)
     int r = ctl_connect(&client, &o->error);
     if (!r)
         r = run_open_all(o, client);
+    if (!r)
+        r = check_used(o, client);
     if (!r) {
         ctl_warn_packed_job(&o->job);
         r = o->n_repeats > 0 ? run_repeated(o, client)

@@ -79,6 +79,8 @@ static int check_words(struct run_options *o)
                           output->name ? output->name : "", output->name ? "=" : "");
     }
     if (!r)
+        r = ctl_check_used(&o->job, &o->error);
+    if (!r)
         return 0;
     ctl_fail(&o->error, o->json);
     return EXIT_USAGE;

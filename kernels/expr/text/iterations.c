@@ -21,9 +21,8 @@
 #define FIRST_STATE 2 /* among the children */
 
 struct iteration {
-    unsigned n_states;
-    unsigned first; /* which state is named first */
-    struct token names[EXPR_MAX_STATES];
+    struct stated stated; /* in the order of their names */
+    unsigned first;       /* which state is named first */
     uint32_t states[EXPR_MAX_STATES], nexts[EXPR_MAX_STATES];
     uint32_t until;
 };
@@ -35,81 +34,37 @@ static int compare(const struct parser *p, const struct token *a, const struct t
     return order != 0 ? order : (a->n_chars > b->n_chars) - (a->n_chars < b->n_chars);
 }
 
-static unsigned find_state(const struct parser *p, const struct iteration *it,
-                           const struct token *name)
-{
-    unsigned i = 0;
-    while (i < it->n_states && compare(p, &it->names[i], name) != 0)
-        i++;
-    return i;
-}
-
 bool iterations_find_state(const struct parser *p, const struct token *name, uint32_t *ret_node)
 {
     if (p->iteration == NULL)
         return false;
-    unsigned i = find_state(p, p->iteration, name);
-    if (i < p->iteration->n_states)
+    unsigned i = stated_index(p, &p->iteration->stated, name);
+    if (i < p->iteration->stated.n)
         *ret_node = p->iteration->states[i];
-    return i < p->iteration->n_states;
+    return i < p->iteration->stated.n;
 }
 
-static int bad_state(struct parser *p, const struct token *name, const char *why)
+static int bad_state(struct parser *p, const struct stated *stated, const struct token *name,
+                     const char *why)
 {
-    int shown = parser_shown_chars(name);
-    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "iterate: '%.*s' %s", shown,
-                          parser_text(p, name), why);
-    error_expected(p->c->error, "names that have values, each once");
-    error_found(p->c->error, "'%.*s'", shown, parser_text(p, name));
-    return r;
+    return stated_refuse(p, stated, name, why, "names that have values, each once");
 }
 
-static int add_name(struct parser *p, struct iteration *it, const struct token *name)
+/* Calls that differ in the order of their names alone are one loop. */
+static void sort_names(const struct parser *p, struct iteration *it)
 {
-    if (parser_is_word(p, name, "until"))
-        return 0;
-    if (find_state(p, it, name) < it->n_states)
-        return bad_state(p, name, "is there twice");
-    if (it->n_states == EXPR_MAX_STATES) {
-        int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, name->start + 1,
-                              "iterate with more than %d names", EXPR_MAX_STATES);
-        error_expected(p->c->error, "at most %d", EXPR_MAX_STATES);
-        return r;
+    struct token *names = it->stated.names;
+    for (unsigned i = 1; i < it->stated.n; i++) {
+        struct token name = names[i];
+        unsigned at = i;
+        for (; at > 0 && compare(p, &names[at - 1], &name) > 0; at--)
+            names[at] = names[at - 1];
+        names[at] = name;
+        it->first += at <= it->first;
     }
-    unsigned at = it->n_states++;
-    for (; at > 0 && compare(p, &it->names[at - 1], name) > 0; at--)
-        it->names[at] = it->names[at - 1];
-    it->names[at] = *name;
-    it->first += it->n_states > 1 && at <= it->first;
-    return 0;
 }
 
-/* The names behind the call's own commas, from the first on; the parser stays where it is. */
-static int find_names(struct parser *p, struct iteration *it)
-{
-    struct token before, t = p->token, name = {.kind = TOKEN_END};
-    unsigned depth = 0;
-    for (before = t; t.kind != TOKEN_END && t.kind != TOKEN_SEMICOLON;) {
-        bool is_open = t.kind == TOKEN_OPEN || t.kind == TOKEN_LIST_OPEN;
-        bool is_close = t.kind == TOKEN_CLOSE || t.kind == TOKEN_LIST_CLOSE;
-        if (is_close && depth-- == 0)
-            return 0;
-        depth += is_open;
-        if (depth == 0 && t.kind == TOKEN_ASSIGN && name.kind == TOKEN_NAME) {
-            int r = add_name(p, it, &name);
-            if (r)
-                return r;
-        }
-        name = before.kind == TOKEN_COMMA && depth == 0 ? t : (struct token){.kind = TOKEN_END};
-        before = t;
-        int r = lexer_next(p->c, t.start + t.n_chars, &t);
-        if (r)
-            return r;
-    }
-    return 0;
-}
-
-static int check_known(struct parser *p, const struct token *name)
+static int check_known(struct parser *p, const struct stated *stated, const struct token *name)
 {
     uint16_t arg;
     uint32_t node;
@@ -118,10 +73,11 @@ static int check_known(struct parser *p, const struct token *name)
         definitions_find_parameter(p, name, &node) || states_find(p, name, &node))
         return 0;
     if (names_find_constant(p, name, &value))
-        return bad_state(p, name, "is a constant");
+        return bad_state(p, stated, name, "is a constant");
     if (names_is_function(p, name) || definitions_find(p, name) != NULL)
-        return bad_state(p, name, "is a function's or a dtype's name");
-    return bad_state(p, name, "has no value to begin with: NAME = ...; before it gives one");
+        return bad_state(p, stated, name, "is a function's or a dtype's name");
+    return bad_state(p, stated, name,
+                     "has no value to begin with: NAME = ...; before it gives one");
 }
 
 /* What the name means outside is the state's first value. */
@@ -129,14 +85,14 @@ static int append_state(struct parser *p, struct iteration *it, unsigned i)
 {
     struct token behind = p->token;
     uint32_t first = 0;
-    int r = check_known(p, &it->names[i]);
-    p->token = it->names[i];
+    int r = check_known(p, &it->stated, &it->stated.names[i]);
+    p->token = it->stated.names[i];
     if (r == 0)
         r = names_parse(p, &first);
     p->token = behind;
     if (r)
         return r;
-    parser_append(p, AST_STATE, it->names[i].start + 1, &it->states[i])->result = (uint8_t)i;
+    parser_append(p, AST_STATE, it->stated.names[i].start + 1, &it->states[i])->result = (uint8_t)i;
     it->nexts[i] = AST_ABSENT;
     return parser_set_children(p, it->states[i], &first, 1);
 }
@@ -152,12 +108,12 @@ static int parse_next(struct parser *p, struct iteration *it)
     if (behind != TOKEN_ASSIGN)
         return parser_unexpected(p, "NAME = EXPRESSION");
     bool is_until = parser_is_word(p, &name, "until");
-    unsigned i = is_until ? 0 : find_state(p, it, &name);
-    if (!is_until && i == it->n_states)
+    unsigned i = is_until ? 0 : stated_index(p, &it->stated, &name);
+    if (!is_until && i == it->stated.n)
         return parser_unexpected(p, "NAME = EXPRESSION");
     uint32_t *to = is_until ? &it->until : &it->nexts[i];
     if (*to != AST_ABSENT)
-        return bad_state(p, &name, "is there twice");
+        return bad_state(p, &it->stated, &name, "is there twice");
     r = parser_advance(p);
     if (r == 0)
         r = parser_advance(p);
@@ -195,17 +151,17 @@ static int append_iterate(struct parser *p, const struct token *name, const stru
                           uint32_t n_steps, uint32_t *ret)
 {
     uint32_t children[FIRST_STATE + 2 * EXPR_MAX_STATES] = {n_steps, it->until};
-    memcpy(children + FIRST_STATE, it->states, it->n_states * sizeof(*children));
-    memcpy(children + FIRST_STATE + it->n_states, it->nexts, it->n_states * sizeof(*children));
+    memcpy(children + FIRST_STATE, it->states, it->stated.n * sizeof(*children));
+    memcpy(children + FIRST_STATE + it->stated.n, it->nexts, it->stated.n * sizeof(*children));
     struct ast_node *n = parser_append(p, AST_ITERATE, name->start + 1, ret);
     n->op = OP_ITERATE;
     n->result = (uint8_t)it->first;
-    return parser_set_children(p, *ret, children, FIRST_STATE + 2 * it->n_states);
+    return parser_set_children(p, *ret, children, FIRST_STATE + 2 * it->stated.n);
 }
 
 int iterations_parse(struct parser *p, const struct token *name, uint32_t *ret)
 {
-    struct iteration it = {.until = AST_ABSENT};
+    struct iteration it = {.stated = {.call = "iterate"}, .until = AST_ABSENT};
     uint32_t open_column = parser_column(p), n_steps = 0;
     if (p->is_iterating) {
         int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1,
@@ -221,16 +177,18 @@ int iterations_parse(struct parser *p, const struct token *name, uint32_t *ret)
     if (r == 0)
         r = parser_binary(p, 0, &n_steps);
     if (r == 0)
-        r = find_names(p, &it);
-    for (unsigned i = 0; r == 0 && i < it.n_states; i++)
+        r = stated_find(p, &it.stated);
+    if (r == 0)
+        sort_names(p, &it);
+    for (unsigned i = 0; r == 0 && i < it.stated.n; i++)
         r = append_state(p, &it, i);
-    if (r == 0 && it.n_states == 0 && p->token.kind == TOKEN_CLOSE)
+    if (r == 0 && it.stated.n == 0 && p->token.kind == TOKEN_CLOSE)
         return no_states(p, name);
     if (r == 0)
         r = parse_body(p, &it);
     if (r == 0)
         r = parser_expect_close(p, open_column);
-    if (r == 0 && it.n_states == 0)
+    if (r == 0 && it.stated.n == 0)
         return no_states(p, name);
     return r ? r : append_iterate(p, name, &it, n_steps, ret);
 }

@@ -120,6 +120,21 @@ const char *suggest_name(const struct parser *p, const struct token *name, bool 
 /* calls.c: the token is the "(" behind the function's name. */
 int calls_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
 
+/* states.c: the names that are given a value in a call of repeat() or iterate(), behind its own
+ * commas, the first of which is the token. Nothing is consumed. */
+_Static_assert(PROGRAM_MAX_STATES == EXPR_MAX_STATES, "as many of both");
+struct stated {
+    const char *call; /* its name; of iterate() `until` is none of them */
+    unsigned n;
+    struct token names[EXPR_MAX_STATES];
+};
+int stated_find(struct parser *p, struct stated *stated) GAD_MUST_CHECK;
+/* One more than all: it is none of them. */
+unsigned stated_index(const struct parser *p, const struct stated *stated,
+                      const struct token *name);
+int stated_refuse(struct parser *p, const struct stated *stated, const struct token *name,
+                  const char *why, const char *expected);
+
 /* states.c: repeat(), whose "(" the token is; the node of a state of that whose steps are read. */
 int states_parse(struct parser *p, const struct token *name, uint32_t *ret) GAD_MUST_CHECK;
 bool states_find(const struct parser *p, const struct token *name, uint32_t *ret_node);

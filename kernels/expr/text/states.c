@@ -10,6 +10,8 @@
  * The states' nodes (AST_STEPPED) come before all steps, a use is a node of its own as that of any
  * name. A function that a step calls is a text of its own, in which the names are not known.
  *
+ * The names of iterate()'s states are looked for here, too (iterations.c).
+ *
  * Called by calls.c; by names.c for the names.
  */
 #include "kernels/expr/text/parser.h"
@@ -18,72 +20,58 @@
 
 struct states {
     const struct inlined *frame; /* of the text that the steps stand in */
-    unsigned n;
-    struct token names[PROGRAM_MAX_STATES];
+    struct stated stated;
     uint32_t nodes[PROGRAM_MAX_STATES];
 };
 
-static bool is_same(const struct parser *p, const struct token *a, const struct token *b)
+/* ---- names ---- */
+
+unsigned stated_index(const struct parser *p, const struct stated *stated, const struct token *name)
 {
-    return a->n_chars == b->n_chars &&
-           memcmp(parser_text(p, a), parser_text(p, b), a->n_chars) == 0;
+    unsigned i = 0;
+    while (i < stated->n &&
+           (stated->names[i].n_chars != name->n_chars ||
+            memcmp(parser_text(p, &stated->names[i]), parser_text(p, name), name->n_chars) != 0))
+        i++;
+    return i;
 }
 
-bool states_find(const struct parser *p, const struct token *name, uint32_t *ret_node)
+int stated_refuse(struct parser *p, const struct stated *stated, const struct token *name,
+                  const char *why, const char *expected)
 {
-    const struct states *s = p->states;
-    for (unsigned i = 0; s != NULL && s->frame == p->frame && i < s->n; i++)
-        if (is_same(p, &s->names[i], name)) {
-            *ret_node = s->nodes[i];
-            return true;
-        }
-    return false;
-}
-
-static int no_step(struct parser *p)
-{
-    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                          "repeat takes how often, then what a step makes of each array, as in "
-                          "repeat(8, u = u + v, v = v - u)");
-    error_expected(p->c->error, "NAME = EXPRESSION");
-    parser_found(p);
-    return r;
-}
-
-static int bad_name(struct parser *p, const struct token *name, const char *why,
-                    const char *expected)
-{
-    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "repeat: '%.*s' %s",
-                          parser_shown_chars(name), parser_text(p, name), why);
+    int shown = parser_shown_chars(name);
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, name->start + 1, "%s: '%.*s' %s", stated->call,
+                          shown, parser_text(p, name), why);
     error_expected(p->c->error, "%s", expected);
-    error_found(p->c->error, "'%.*s'", parser_shown_chars(name), parser_text(p, name));
+    error_found(p->c->error, "'%.*s'", shown, parser_text(p, name));
     return r;
 }
 
-static int add_name(struct parser *p, struct states *s, const struct token *name)
+static int add_name(struct parser *p, struct stated *stated, const struct token *name)
 {
-    for (unsigned i = 0; i < s->n; i++)
-        if (is_same(p, &s->names[i], name))
-            return bad_name(p, name, "is there twice", "names that differ");
-    if (s->n == PROGRAM_MAX_STATES) {
-        int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, name->start + 1,
-                              "repeat of more than %d arrays", PROGRAM_MAX_STATES);
-        error_expected(p->c->error, "at most %d", PROGRAM_MAX_STATES);
+    if (strcmp(stated->call, "iterate") == 0 && parser_is_word(p, name, "until"))
+        return 0;
+    if (stated_index(p, stated, name) < stated->n)
+        return stated_refuse(p, stated, name, "is there twice", "names that differ");
+    if (stated->n == EXPR_MAX_STATES) {
+        int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, name->start + 1, "%s of more than %d names",
+                              stated->call, EXPR_MAX_STATES);
+        error_expected(p->c->error, "at most %d", EXPR_MAX_STATES);
         return r;
     }
-    s->names[s->n++] = *name;
+    stated->names[stated->n++] = *name;
     return 0;
 }
 
-/* From the token on, what stands in front of a "=" behind a comma. Nothing is consumed. */
-static int find_names(struct parser *p, struct states *s)
+/* What stands in front of a "=" behind a comma. */
+int stated_find(struct parser *p, struct stated *stated)
 {
-    struct token t = p->token, before = {.kind = TOKEN_COMMA}, name = {.kind = TOKEN_END};
+    struct token t = p->token, before = {.kind = TOKEN_END}, name = {.kind = TOKEN_END};
     unsigned depth = 0;
     int r = 0;
     while (r == 0 && t.kind != TOKEN_END && t.kind != TOKEN_SEMICOLON) {
         if (t.kind == TOKEN_ASSIGN && depth == 0 && name.kind == TOKEN_NAME)
-            r = add_name(p, s, &name);
+            r = add_name(p, stated, &name);
         name.kind = before.kind == TOKEN_COMMA && depth == 0 ? t.kind : TOKEN_END;
         name.start = t.start;
         name.n_chars = t.n_chars;
@@ -100,8 +88,32 @@ static int find_names(struct parser *p, struct states *s)
     return r;
 }
 
+bool states_find(const struct parser *p, const struct token *name, uint32_t *ret_node)
+{
+    const struct states *s = p->states;
+    if (s == NULL || s->frame != p->frame)
+        return false;
+    unsigned i = stated_index(p, &s->stated, name);
+    if (i < s->stated.n)
+        *ret_node = s->nodes[i];
+    return i < s->stated.n;
+}
+
+/* ---- repeat ---- */
+
+static int no_step(struct parser *p)
+{
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "repeat takes how often, then what a step makes of each array, as in "
+                          "repeat(8, u = u + v, v = v - u)");
+    error_expected(p->c->error, "NAME = EXPRESSION");
+    parser_found(p);
+    return r;
+}
+
 /* What a name means outside of the repeat. */
-static int parse_initial(struct parser *p, const struct token *name, uint32_t *ret)
+static int parse_initial(struct parser *p, const struct stated *stated, const struct token *name,
+                         uint32_t *ret)
 {
     uint32_t bound = 0;
     uint16_t arg;
@@ -116,8 +128,8 @@ static int parse_initial(struct parser *p, const struct token *name, uint32_t *r
         return 0;
     }
     if (!is_parameter && !bindings_find(p, name, &bound))
-        return bad_name(p, name, "has no value to begin with",
-                        "an argument, or a name that is bound before: u = 0.0; repeat(...)");
+        return stated_refuse(p, stated, name, "has no value to begin with",
+                             "an argument, or a name that is bound before: u = 0.0; repeat(...)");
     parser_append(p, AST_BOUND, name->start + 1, ret);
     return parser_set_children(p, *ret, &bound, 1);
 }
@@ -126,14 +138,15 @@ static int parse_initial(struct parser *p, const struct token *name, uint32_t *r
 static int append_states(struct parser *p, struct states *s, struct repeat *repeat)
 {
     uint32_t initial[PROGRAM_MAX_STATES];
-    for (unsigned i = 0; i < s->n; i++) {
-        int r = parse_initial(p, &s->names[i], &initial[i]);
+    for (unsigned i = 0; i < s->stated.n; i++) {
+        int r = parse_initial(p, &s->stated, &s->stated.names[i], &initial[i]);
         if (r)
             return r;
     }
     repeat->first = p->c->ast.n_nodes;
-    for (unsigned i = 0; i < s->n; i++) {
-        struct ast_node *n = parser_append(p, AST_STEPPED, s->names[i].start + 1, &s->nodes[i]);
+    for (unsigned i = 0; i < s->stated.n; i++) {
+        struct ast_node *n =
+            parser_append(p, AST_STEPPED, s->stated.names[i].start + 1, &s->nodes[i]);
         n->repeat = repeat;
         n->result = (uint8_t)i;
         int r = parser_set_children(p, s->nodes[i], &initial[i], 1);
@@ -145,22 +158,22 @@ static int append_states(struct parser *p, struct states *s, struct repeat *repe
 
 static int parse_steps(struct parser *p, struct states *s, uint32_t *ret_steps)
 {
-    for (unsigned i = 0; i < s->n; i++) {
-        if (p->token.kind != TOKEN_NAME || !is_same(p, &p->token, &s->names[i]))
+    for (unsigned i = 0; i < s->stated.n; i++) {
+        if (p->token.kind != TOKEN_NAME || stated_index(p, &s->stated, &p->token) != i)
             return no_step(p);
         int r = parser_advance(p); /* the name */
         if (r == 0)
             r = parser_advance(p); /* = */
         if (r == 0)
             r = parser_binary(p, 0, &ret_steps[i]);
-        if (r == 0 && i + 1 < s->n && p->token.kind != TOKEN_COMMA)
+        if (r == 0 && i + 1 < s->stated.n && p->token.kind != TOKEN_COMMA)
             return parser_unexpected(p, "a comma");
         if (r == 0 && p->token.kind == TOKEN_COMMA)
             r = parser_advance(p);
         if (r)
             return r;
     }
-    return s->n == 0 || p->token.kind == TOKEN_NAME ? no_step(p) : 0;
+    return s->stated.n == 0 || p->token.kind == TOKEN_NAME ? no_step(p) : 0;
 }
 
 static int bad_index(struct parser *p, unsigned n_states)
@@ -198,17 +211,17 @@ static int parse_all(struct parser *p, struct states *s, struct repeat *repeat, 
     if (r == 0 && p->token.kind != TOKEN_COMMA)
         return no_step(p);
     if (r == 0)
-        r = parser_advance(p);
+        r = stated_find(p, &s->stated);
     if (r == 0)
-        r = find_names(p, s);
+        r = parser_advance(p);
     if (r == 0)
         r = append_states(p, s, repeat);
     if (r)
         return r;
-    repeat->n_states = s->n;
-    memcpy(children + 1, s->nodes, s->n * sizeof(*children));
+    repeat->n_states = s->stated.n;
+    memcpy(children + 1, s->nodes, s->stated.n * sizeof(*children));
     p->states = s;
-    r = parse_steps(p, s, children + 1 + s->n);
+    r = parse_steps(p, s, children + 1 + s->stated.n);
     p->states = NULL;
     return r;
 }
@@ -216,13 +229,14 @@ static int parse_all(struct parser *p, struct states *s, struct repeat *repeat, 
 int states_parse(struct parser *p, const struct token *name, uint32_t *ret)
 {
     uint32_t open_column = parser_column(p), children[1 + 2 * PROGRAM_MAX_STATES];
-    struct states s = {.frame = p->frame};
+    struct states s = {.frame = p->frame, .stated = {.call = "repeat"}};
     uint8_t result = 0;
     if (p->states != NULL)
-        return bad_name(p, name, "stands in the steps of another", "one in the other's place");
+        return stated_refuse(p, &s.stated, name, "stands in the steps of another",
+                             "one in the other's place");
     if (p->is_iterating)
-        return bad_name(p, name, "stands in the steps of iterate",
-                        "iterate in the steps of repeat");
+        return stated_refuse(p, &s.stated, name, "stands in the steps of iterate",
+                             "iterate in the steps of repeat");
     struct repeat *repeat = arena_take(&p->c->arena, sizeof(*repeat));
     if (repeat == NULL)
         return compiler_no_memory(p->c);
@@ -233,11 +247,11 @@ int states_parse(struct parser *p, const struct token *name, uint32_t *ret)
     if (r == 0)
         r = parser_expect_close(p, open_column);
     if (r == 0)
-        r = parse_index(p, s.n, &result);
+        r = parse_index(p, s.stated.n, &result);
     if (r)
         return r;
     struct ast_node *n = parser_append(p, AST_REPEAT, name->start + 1, ret);
     n->repeat = repeat;
     n->result = result;
-    return parser_set_children(p, *ret, children, 1 + 2 * s.n);
+    return parser_set_children(p, *ret, children, 1 + 2 * s.stated.n);
 }

@@ -127,6 +127,7 @@ static const char *check_window(struct walk *w, const struct operand *o)
     CHECK(w->pass_index < window->pass || w->pass_index > window->pass);
     const struct pass *pass = &w->program->passes[window->pass];
     uint64_t n = 1;
+    CHECK(pass->states_used == 0 && window->place.column > 0);
     for (int i = 0; i < pass->ndim; i++) {
         CHECK(window->size[i] >= 1 && window->size[i] <= WINDOW_MAX_SIZE);
         CHECK(window->before[i] >= 0 && window->before[i] < window->size[i]);
