@@ -56,6 +56,7 @@ from test_products import (  # noqa: F401
     test_transposed_arguments,
     whole,
 )
+from users import NOBODY, as_user, needs_users
 from wire import Error
 
 pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
@@ -329,6 +330,50 @@ def test_a_product_that_faults_every_time_is_poisoned(start):
     daemon.wait_for_restarts(2)
 
 
+def on_device(w):
+    """What carries of products have of its memory."""
+    pool = w.call("server.info")["pool"]
+    assert 0 <= pool["device_carry_used_bytes"] <= pool["device_carry_bytes"]
+    assert pool["carry_used_bytes"] == 0
+    return pool["device_carry_used_bytes"]
+
+
+def squared(socket):
+    """As another user: what is expected, and what it held of the device."""
+    with wire.Wire(socket) as w:
+        plan = w.run("a @ a", method="job.plan", a=np.eye(60))
+        return bool((w.compute("a @ a", a=np.eye(60)) == np.eye(60)).all()), plan["carry_bytes"]
+
+
+@needs_double
+@needs_users
+def test_products_of_two_users_and_one_whose_worker_is_killed(start):
+    """Each has its part of the device; nothing of it stays lent."""
+    daemon = start(pool="64M", env=double(seed=1, delay_us=20_000))
+    daemon.dir.chmod(0o755)
+    os.chmod(daemon.socket, 0o666)
+    a, b = normal((700, 8000)), normal((8000, 300))
+    with daemon.connect() as w, daemon.connect() as other:
+        held = Held(w, a=a, b=b, c=np.zeros((700, 300)))
+        for is_killed in (False, True):
+            held["c"][...] = 0
+            job = w.send("job.run", args={name: held.at(name) for name in "ab"},
+                         outputs=[{"expr": "a @ b", "to": held.at("c")}])
+            while not any(j["state"] == "running" for j in other.call("job.list")):
+                pass
+            assert on_device(other) > 4 << 20
+            if is_killed:
+                os.kill(daemon.worker_pid(), signal.SIGKILL)
+            else:
+                is_right, n_bytes = as_user(NOBODY, squared, daemon.socket)
+                assert is_right and n_bytes > 0
+                assert on_device(other) > 4 << 20, "it was over before"
+            w.reply(job)
+            np.testing.assert_allclose(held["c"], a @ b)
+            assert on_device(other) == 0
+        held.leave()
+
+
 @needs_double
 def test_cancelled_between_turns_nothing_is_left(start, folder):
     """Turns of all kinds are with the device when the job ends."""
@@ -346,6 +391,7 @@ def test_cancelled_between_turns_nothing_is_left(start, folder):
             with pytest.raises(Error) as caught:
                 w.reply(job)
             assert caught.value.code == "cancelled"
+            assert on_device(other) == 0
         held.run("a @ b", "c", "a", "b")
         np.testing.assert_allclose(held["c"], a @ b)
         held.leave()

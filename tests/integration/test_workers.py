@@ -231,9 +231,9 @@ def test_products_have_the_tiles_that_the_broker_chose(begin, devices, tmp_path)
 
 
 @pytest.mark.parametrize("said", [{"engine": "cpu"}, {"engine": 1}, {"pool_bytes": "all"},
-                                  {"pool_bytes": 1 << 62}, {"device_carry_bytes": -1},
-                                  {"device_carry_bytes": 1 << 62}, {"rates": {"memory": "fast"}},
-                                  {"devices": -1}, {"device": "x" * 5000}])
+                                  {"pool_bytes": 1 << 62}, {"rates": {"memory": "fast"}},
+                                  {"devices": -1}, {"device": "x" * 5000}, {"device_carry_bytes": 1},
+                                  {"device_carry_bytes": 1 << 62, "is_device": True}])
 def test_a_ready_that_cannot_be_is_none(begin, devices, said):
     devices.say(**said)
     daemon = begin()
@@ -244,7 +244,7 @@ def test_a_ready_that_cannot_be_is_none(begin, devices, said):
 
 
 @pytest.mark.parametrize("said", [{"slot_bytes": 0}, {"pool_bytes": 0}, {"devices": 1 << 62},
-                                  {"device_carry_bytes": 0}, {"device_carry_bytes": 1}, {"threads": 0}, {"memory": {str(i): i for i in range(65)}},
+                                  {"threads": 0}, {"memory": {str(i): i for i in range(65)}},
                                   {"memory": {"text": "x" * 5000}}, {"memory": 7}])
 def test_a_ready_with_strange_numbers(begin, devices, said):
     devices.say(**said)

@@ -100,3 +100,65 @@ Test(blas_library, is_that_of_the_toolkit_of_cuda_path_and_computes_as_precisely
     unlink(link);
     rmdir(folder);
 }
+
+static char top[] = "/tmp/gpuarrayd-blas-XXXXXX";
+
+/* A folder below `top`, with a link to the fake library. */
+static void make_folder(const char *below, char ret_file[static PATH_MAX])
+{
+    char command[2 * PATH_MAX];
+    snprintf(ret_file, PATH_MAX, "%s/%s/libcublas.so.12", top, below);
+    snprintf(command, sizeof(command), "mkdir -p '%s/%s' && ln -s '%s' '%s'", top, below, WHOLE,
+             ret_file);
+    cr_assert(eq(int, system(command), 0));
+}
+
+static void remove_all(void)
+{
+    char command[PATH_MAX];
+    snprintf(command, sizeof(command), "rm -r '%s'", top);
+    cr_assert(eq(int, system(command), 0));
+}
+
+Test(blas_library, is_where_the_administrator_says_and_nowhere_else, .fini = remove_all)
+{
+    struct gad_error error = {0};
+    struct blas_functions functions;
+    char file[PATH_MAX], folder[PATH_MAX];
+    cr_assert(ne(ptr, mkdtemp(top), NULL));
+    make_folder("there", file);
+    snprintf(folder, sizeof(folder), "%s/there", top);
+    const char *const right[] = {file, folder};
+    for (int i = 0; i < 2; i++) {
+        setenv("GPUARRAYD_CUBLAS", right[i], 1);
+        cr_assert(eq(int, blas_library_open(&functions, &error), 0), "%s", error.message);
+    }
+    setenv("CUDA_PATH", top, 1);
+    make_folder("lib64", file);
+    setenv("GPUARRAYD_CUBLAS", "/no/such/libcublas.so.12", 1);
+    cr_assert(eq(int, blas_library_open(&functions, &error), GAD_NO_ENGINE));
+    cr_assert(ne(ptr, strstr(error.message, "/no/such/libcublas.so.12"), NULL), "%s",
+              error.message);
+    unsetenv("GPUARRAYD_CUBLAS");
+    cr_assert(eq(int, blas_library_open(&functions, &error), 0), "%s", error.message);
+}
+
+Test(blas_library, is_that_of_an_environment_of_python, .fini = remove_all)
+{
+    static const char *const packages[] = {"nvidia/cu13/lib", "nvidia/cublas/lib"};
+    struct blas_functions functions;
+    cr_assert(ne(ptr, mkdtemp(top), NULL));
+    unsetenv("CUDA_PATH");
+    setenv("VIRTUAL_ENV", top, 1);
+    struct gad_error error = {0};
+    if (blas_library_open(&functions, &error) == 0)
+        cr_skip("this machine has a cuBLAS of its own");
+    for (int i = 0; i < 2; i++) {
+        char below[PATH_MAX], file[PATH_MAX];
+        snprintf(below, sizeof(below), "lib/python3.11/site-packages/%s", packages[i]);
+        make_folder(below, file);
+        cr_assert(eq(int, blas_library_open(&functions, &error), 0), "%s", error.message);
+        unlink(file);
+        cr_assert(eq(int, blas_library_open(&functions, &error), GAD_NO_ENGINE));
+    }
+}

@@ -337,6 +337,57 @@ Test(cuda_engine, computes_small_jobs_without_a_slot_of_the_pool)
     harness_stop(&h);
 }
 
+static void square(struct test_job *j, uint64_t id, size_t n_bytes)
+{
+    const int64_t shape[] = {60, 60};
+    job_init(j, id);
+    at_region(job_arg(j, "a", DTYPE_FLOAT32, 2, shape), 1, 0);
+    at_region(job_output_to(j, "a @ a", "out", DTYPE_FLOAT32, 2, shape), 1, n_bytes);
+    j->needs_carry = true;
+}
+
+/* What the broker lends of the device's memory is where panels and C are. */
+Test(cuda_engine, multiplies_where_its_carry_is_and_nowhere_else)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    const size_t n_bytes = 60 * 60 * sizeof(float);
+    harness_start(&h, 8 * MIB, N_THREADS);
+    struct memory m = make_region(&h, 1, 2 * n_bytes);
+    const struct plan_limits *limits = &h.worker->engine->limits;
+    uint64_t there = limits->device_carry_bytes, quarter = there / 4;
+    cr_assert(lt(u64, 2 * MIB, there));
+    for (int i = 0; i < 60 * 60; i++)
+        m.floats[i] = i % 61 == 0;
+    const struct {
+        uint64_t offset, size;
+        const char *argument; /* NULL: it is right */
+    } rows[] = {{0, quarter, NULL},
+                {there - quarter, quarter, NULL},
+                {quarter, quarter, NULL},
+                {there - quarter + 4096, quarter, "device_carry_offset"},
+                {UINT64_MAX - 4095, 4096, "device_carry_offset"},
+                {0, there + 4096, "device_carry_offset"},
+                {0, 4096, "device_carry_size"}};
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        memset((char *)m.floats + n_bytes, 0xff, n_bytes);
+        square(&j, i + 1, n_bytes);
+        j.device_carry_offset = rows[i].offset;
+        j.device_carry_bytes = rows[i].size;
+        harness_run(&h, &j, &o);
+        cr_assert(eq(int, o.status, rows[i].argument ? GAD_BAD_REQUEST : 0), "row %u: %s", i,
+                  o.error.message);
+        if (rows[i].argument)
+            cr_assert(eq(str, o.error.argument, (char *)rows[i].argument), "row %u", i);
+        else
+            cr_assert(eq(int, memcmp(m.floats, (char *)m.floats + n_bytes, n_bytes), 0));
+        outcome_free(&o);
+    }
+    drop(&m);
+    harness_stop(&h);
+}
+
 /* Both operands go there, C comes back; what is multiplied lies on the device. */
 Test(cuda_engine, multiplies_matrices_without_copies_of_their_own)
 {
