@@ -65,6 +65,13 @@ Test(options, refuse_what_would_be_cut_or_crash)
         cr_assert(eq(int, refused((struct gad_job_options){.engine = wrong[i]}, &error),
                      GAD_BAD_ARGUMENT));
     cr_assert(eq(str, error.found, "cuda:1 "));
+    static const struct gad_beyond strange_ones[] = {
+        {.mode = (enum gad_pad_mode)5},
+        {.mode = GAD_PAD_WRAP, .value = {.kind = GAD_SCALAR_INT}},
+        {.mode = GAD_PAD_CONSTANT, .value = {.kind = (enum gad_scalar_kind)9}}};
+    for (size_t i = 0; i < ARRAY_LENGTH(strange_ones); i++)
+        cr_assert(eq(int, refused((struct gad_job_options){.beyond = &strange_ones[i]}, &error),
+                     GAD_BAD_ARGUMENT));
     cr_assert(zero(int, refused((struct gad_job_options){.engine = "cuda"}, &error)));
     cr_assert(zero(int, refused((struct gad_job_options){.engine = "cuda:15"}, &error)));
 }
@@ -258,6 +265,46 @@ Test(build, packs_small_strided_arrays_into_the_message)
     gad_array_release(array);
 }
 
+Test(build, says_what_is_beyond_the_ends)
+{
+    static const struct {
+        struct gad_beyond beyond;
+        enum near_mode mode;
+        enum dtype dtype;
+        union scalar value;
+    } rows[] = {
+        {{.mode = GAD_PAD_EDGE}, NEAR_EDGE, DTYPE_BOOL, {.u64 = 0}}, /* as if nothing were said */
+        {{.mode = GAD_PAD_WRAP}, NEAR_WRAP, DTYPE_INT64, {.u64 = 0}},
+        {{.mode = GAD_PAD_REFLECT}, NEAR_REFLECT, DTYPE_INT64, {.u64 = 0}},
+        {{.mode = GAD_PAD_SYMMETRIC}, NEAR_SYMMETRIC, DTYPE_INT64, {.u64 = 0}},
+        {{.mode = GAD_PAD_CONSTANT}, NEAR_CONSTANT, DTYPE_INT64, {.u64 = 0}},
+        {{.mode = GAD_PAD_CONSTANT, .value = {.kind = GAD_SCALAR_FLOAT, .float_value = 2.5}},
+         NEAR_CONSTANT,
+         DTYPE_FLOAT64,
+         {.f64 = 2.5}},
+        {{.mode = GAD_PAD_CONSTANT, .value = {.kind = GAD_SCALAR_UINT, .uint_value = UINT64_MAX}},
+         NEAR_CONSTANT,
+         DTYPE_UINT64,
+         {.u64 = UINT64_MAX}},
+        {{.mode = GAD_PAD_CONSTANT, .value = {.kind = GAD_SCALAR_INT, .int_value = -3}},
+         NEAR_CONSTANT,
+         DTYPE_INT64,
+         {.i64 = -3}},
+    };
+    struct gad_output outputs[] = {{.expr = "1"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct gad_job_options options = {
+            .n_outputs = 1, .outputs = outputs, .beyond = &rows[i].beyond};
+        struct gad_array *to[] = {NULL};
+        struct sent s;
+        encode(&s, &options, to);
+        cr_expect(eq(int, (int)s.request->beyond.mode, (int)rows[i].mode), "row %zu", i);
+        cr_expect(eq(int, (int)s.request->beyond.dtype, (int)rows[i].dtype), "row %zu", i);
+        cr_expect(eq(u64, s.request->beyond.value.u64, rows[i].value.u64), "row %zu", i);
+        sent_deinit(&s);
+    }
+}
+
 Test(build, sends_large_memory_through_rings)
 {
     enum { N = 100000 };
@@ -384,21 +431,25 @@ Test(build, copies_options_whole)
     int64_t shape[] = {3};
     struct gad_array *array = memory(GAD_FLOAT64, 1, shape, NULL, data, true);
     char name[] = "a", expr[] = "a+1", label[] = "l";
+    struct gad_beyond beyond = {.mode = GAD_PAD_WRAP};
     struct gad_argument args[] = {{.name = name, .array = array}};
     struct gad_output outputs[] = {{.expr = expr, .to = array}};
     struct gad_job_options options = {.n_args = 1,
                                       .args = args,
                                       .n_outputs = 1,
                                       .outputs = outputs,
+                                      .beyond = &beyond,
                                       .label = label},
                            copy;
     cr_assert(zero(int, job_options_copy(&options, &copy)));
     memset(name, 'z', 1);
     memset(expr, 'z', 3);
     memset(label, 'z', 1);
+    beyond.mode = GAD_PAD_EDGE;
     cr_assert(eq(str, (char *)copy.args[0].name, (char *)"a"));
     cr_assert(eq(str, (char *)copy.outputs[0].expr, (char *)"a+1"));
     cr_assert(eq(str, (char *)copy.label, (char *)"l"));
+    cr_assert(eq(int, (int)copy.beyond->mode, GAD_PAD_WRAP));
     cr_assert(eq(uint, array->n_refs, 2));
     cr_assert(job_options_are_small(&copy));
     job_options_deinit(&copy);
