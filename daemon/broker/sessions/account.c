@@ -19,8 +19,11 @@
 #include "proto/util.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOLD_HOLDERS 3u
 
 struct terms {
     uint64_t limits[ACCOUNT_N_RESOURCES];
@@ -187,6 +190,29 @@ bool account_is_over(const struct accounts *accounts, uid_t uid, enum account_re
     return !account_has_room(accounts, uid, resource, 0);
 }
 
+/* The others who hold most of it. */
+static void describe_holders(const struct accounts *accounts, uid_t uid,
+                             enum account_resource resource, char *text, size_t n_bytes)
+{
+    const struct account *told[TOLD_HOLDERS] = {NULL};
+    size_t n = 0;
+    list_for_each (it, &accounts->all) {
+        const struct account *account = list_entry(it, struct account, link);
+        if (account->uid == uid || account->use[resource] == 0)
+            continue;
+        for (unsigned i = 0; i < TOLD_HOLDERS && account; i++)
+            if (!told[i] || account->use[resource] > told[i]->use[resource]) {
+                const struct account *smaller = told[i];
+                told[i] = account;
+                account = smaller;
+            }
+    }
+    for (unsigned i = 0; i < TOLD_HOLDERS && told[i] && n < n_bytes; i++)
+        n += (size_t)snprintf(text + n, n_bytes - n, "%s uid %lu has %llu", n > 0 ? "," : ":",
+                              (unsigned long)told[i]->uid,
+                              (unsigned long long)told[i]->use[resource]);
+}
+
 int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
                    uint64_t amount, struct gad_error *error)
 {
@@ -194,10 +220,14 @@ int account_refuse(const struct accounts *accounts, uid_t uid, enum account_reso
     const char *name = resource_names[resource];
     unsigned long long limit = limit_of(accounts, account, resource), wanted = amount;
     unsigned long long use = use_of(account, resource);
+    char holders[128] = "";
     bool is_share = limit < own_limit_of(accounts, account, resource);
+    if (is_share)
+        describe_holders(accounts, uid, resource, holders, sizeof(holders));
     error_set(error, GAD_QUOTA_EXCEEDED, name,
-              "quota: %s: %llu more wanted, %llu of %llu are in use%s", name, wanted, use, limit,
-              is_share ? " (a share of what other users leave)" : "");
+              "quota: %s: %llu more wanted, %llu of %llu are in use%s%s%s", name, wanted, use,
+              limit, is_share ? " (a share of what other users leave" : "", holders,
+              is_share ? ")" : "");
     error_expected(error, "at most %llu", limit);
     error_found(error, "%llu in use, %llu more wanted", use, wanted);
     return GAD_QUOTA_EXCEEDED;
