@@ -15,6 +15,7 @@ struct double_stats {
      * ran one; how many were in all queues. */
     uint64_t most_at_once, n_overlapped, most_queued;
     uint64_t device_bytes, host_bytes, registered_bytes; /* there now */
+    uint64_t n_records, n_waits;                         /* of events; of streams for these */
 };
 
 struct double_stats double_stats(void);

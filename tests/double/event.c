@@ -65,6 +65,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         check_locked(event, "cudaEventRecord");
         stream_check_locked(stream, "cudaEventRecord");
         record_locked(event, stream);
+        the_double.stats->n_records++;
     }
     return double_leave(error);
 }
@@ -82,6 +83,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         o->record->n_users++;
         clock_join(&stream->clock, &o->record->clock);
         stream_put_locked(stream, o);
+        the_double.stats->n_waits++;
     }
     return double_leave(error);
 }

@@ -144,12 +144,12 @@ static int make_works(struct cuda_engine *e)
 
 static int make_flights(struct cuda_engine *e)
 {
-    int r = cuda_flight_init(&e->small_flight);
+    int r = cuda_flight_init(&e->small_flight, true);
     e->tiles.most = e->base.n_device_tiles;
     e->multiplies.most = CUDA_MAX_MULTIPLIES;
     e->n_flights = e->base.n_device_flights;
     for (unsigned i = 0; i < e->n_flights && !r; i++)
-        r = cuda_flight_init(&e->flights[i]);
+        r = cuda_flight_init(&e->flights[i], false);
     return r;
 }
 

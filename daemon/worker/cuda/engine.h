@@ -56,10 +56,10 @@ enum cuda_mark {
 };
 
 struct cuda_flight {
-    struct tile *tile;    /* NULL: free */
-    bool is_multiply;     /* of the marks it has those of the kernel, and the last */
-    uint64_t expected_ns; /* of a MULTIPLY; else 0 */
-    cuda_event marks[MARK_N];
+    struct tile *tile;        /* NULL: free */
+    bool is_multiply;         /* of the marks it has those of the kernel, and the last */
+    uint64_t expected_ns;     /* of a MULTIPLY; else 0 */
+    cuda_event marks[MARK_N]; /* NULL: it is not set */
 };
 
 /* Turns for the device of one kind: some with it, others behind them. */
@@ -140,8 +140,10 @@ void cuda_pipeline_stop(struct cuda_engine *e);
 /* The tile is staged, or a MULTIPLY: the caller has nothing to do with it any more. */
 void cuda_pipeline_submit(struct cuda_engine *e, struct tile *t);
 
-/* Events of one flight. 0 or a runtime error. */
-int cuda_flight_init(struct cuda_flight *f) GAD_MUST_CHECK;
+/* Events of one flight; is_small: of one whose copies and kernels are all in one stream, and which
+ * the host times, the last alone: each call takes a small job longer than what it would tell. 0 or
+ * a runtime error. */
+int cuda_flight_init(struct cuda_flight *f, bool is_small) GAD_MUST_CHECK;
 void cuda_flight_deinit(struct cuda_flight *f);
 /* Puts the copies and the kernel of what was staged into the streams, with marks. A runtime error:
  * then nothing of it is with the device any more. Does not return when the device is lost. */

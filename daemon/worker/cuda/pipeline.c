@@ -29,13 +29,24 @@
 
 /* Flights ------------------------------------------------------------------------------------ */
 
-int cuda_flight_init(struct cuda_flight *f)
+int cuda_flight_init(struct cuda_flight *f, bool is_small)
 {
     int r = 0;
     *f = (struct cuda_flight){.tile = NULL};
-    for (unsigned i = 0; i < MARK_N && !r; i++)
+    for (unsigned i = is_small ? MARK_FROM_END : 0; i < MARK_N && !r; i++)
         r = cuda_event_new(i == MARK_FROM_END, &f->marks[i]);
     return r;
+}
+
+static int record(const struct cuda_flight *f, enum cuda_mark mark, cuda_stream stream)
+{
+    return f->marks[mark] ? cuda_event_record(f->marks[mark], stream) : 0;
+}
+
+/* What has but the last mark has but one stream, too. */
+static int wait_at(const struct cuda_flight *f, enum cuda_mark mark, cuda_stream stream)
+{
+    return f->marks[mark] ? cuda_stream_wait(stream, f->marks[mark]) : 0;
 }
 
 void cuda_flight_deinit(struct cuda_flight *f)
@@ -47,34 +58,34 @@ void cuda_flight_deinit(struct cuda_flight *f)
 
 static int submit_to(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
 {
-    int r = cuda_event_record(f->marks[MARK_TO_BEGIN], stream);
+    int r = record(f, MARK_TO_BEGIN, stream);
     if (!r)
         r = direct_copy_to(&work->in, work->device_slot, work->code.slot,
                            cuda_tile_to_device_bytes(&work->code), stream);
-    return r ? r : cuda_event_record(f->marks[MARK_TO_END], stream);
+    return r ? r : record(f, MARK_TO_END, stream);
 }
 
 static int submit_kernel(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
 {
-    int r = cuda_stream_wait(stream, f->marks[MARK_TO_END]);
+    int r = wait_at(f, MARK_TO_END, stream);
     if (!r)
-        r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], stream);
+        r = record(f, MARK_KERNEL_BEGIN, stream);
     if (!r)
         r = cuda_tile_launch(&work->code, work->device_slot, stream);
-    return r ? r : cuda_event_record(f->marks[MARK_KERNEL_END], stream);
+    return r ? r : record(f, MARK_KERNEL_END, stream);
 }
 
 static int submit_from(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
 {
     uint64_t offset, n_bytes;
     cuda_tile_from_device(&work->code, &offset, &n_bytes);
-    int r = cuda_stream_wait(stream, f->marks[MARK_KERNEL_END]);
+    int r = wait_at(f, MARK_KERNEL_END, stream);
     if (!r)
-        r = cuda_event_record(f->marks[MARK_FROM_BEGIN], stream);
+        r = record(f, MARK_FROM_BEGIN, stream);
     if (!r)
         r = direct_copy_from(&work->out, work->code.slot, work->device_slot, offset, n_bytes,
                              stream);
-    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], stream);
+    return r ? r : record(f, MARK_FROM_END, stream);
 }
 
 static void drain(const struct cuda_flight *f, cuda_stream stream)

@@ -3,6 +3,9 @@
  * device nothing else is done: waking a thread takes longer than what is waited for. When it takes
  * long after all, because the device is busy, the processor is offered to others at every look.
  *
+ * One event says that it has ended; what it took with the device is counted as a whole, by the
+ * host's clock, as `kernel`.
+ *
  * Called by the main thread; its entry of the crash page says what is in hand.
  */
 #include "daemon/worker/cuda/engine.h"
@@ -35,11 +38,11 @@ enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
         cuda_tile_stage(work, t, th, e->card->pinned + e->card->small_offset, e->card->slot_bytes);
     if (outcome != TILE_DONE)
         return outcome;
+    uint64_t begin_ns = clock_ns();
     int r = cuda_flight_submit(&e->small_flight, work, stream, stream, stream);
     if (!r)
         r = wait_for(&e->small_flight);
-    if (!r)
-        r = cuda_flight_measure(&e->small_flight, &t->measure);
+    t->measure.kernel_ns += clock_ns() - begin_ns;
     if (r && cuda_error_is_sticky(r))
         device_fault("waiting for a small job", r);
     t->device_error = r;

@@ -332,7 +332,12 @@ Test(cuda_engine, computes_small_jobs_without_a_slot_of_the_pool)
     memcpy(got, outcome_data(&o, 0, NULL), sizeof(got));
     for (int i = 0; i < 100; i++)
         cr_assert(got[i] == i * 2 + 49.5, "element %d", i);
-    cr_assert(eq(u64, double_stats().n_launches - before.n_launches, 2));
+    struct double_stats after = double_stats();
+    cr_assert(eq(u64, after.n_launches - before.n_launches, 2)); /* a mean comes before */
+    cr_assert(eq(u64, after.n_records - before.n_records, 2));
+    cr_assert(eq(u64, after.n_waits - before.n_waits, 0));
+    cr_assert(lt(dbl, 0, seconds(&o, "kernel")));
+    cr_assert(le(dbl, seconds(&o, "to_device") + seconds(&o, "from_device"), 0));
     outcome_free(&o);
     harness_stop(&h);
 }
