@@ -198,10 +198,16 @@ static int run_part(const struct repeating *of, struct states *s, const struct p
             count[i] = 1;
             span += (part->count[i] - 1) * s->strides[i];
         }
-        count[s->axis_order[r->ndim - 1]] = span;
+        int fastest = s->axis_order[r->ndim - 1]; /* of length 1 it would broadcast */
+        count[fastest] = span;
         box.count = count;
-        for (uint64_t left = pass->states_used; left; left &= left - 1)
-            inputs[__builtin_ctzll(left)].goes_on_axes = ALL_AXES;
+        for (uint64_t left = pass->states_used; left; left &= left - 1) {
+            unsigned i = (unsigned)__builtin_ctzll(left);
+            inputs[i].goes_on_axes = ALL_AXES;
+            inputs[i].strides[fastest] = (int64_t)dtype_size(of->program->inputs[i].dtype);
+        }
+        for (unsigned i = 0; i < r->n_states; i++)
+            outputs[r->first_output + i].strides[fastest] = (int64_t)item_bytes(of->program, r, i);
     }
     return run_one(of->engine, of->program, pass, &box, inputs, outputs, of->reduced, NULL, NULL,
                    warnings, of->scratch);

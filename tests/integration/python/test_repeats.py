@@ -65,6 +65,18 @@ def test_of_every_dtype_and_order(gd):
     np.testing.assert_array_equal(got, want)
 
 
+def test_axes_of_length_1(gd):
+    """Steps that read no neighbours are taken as if the memory were one row, whose axis may be that."""
+    rng = np.random.default_rng(9)
+    for shape in ((40, 1), (1, 40), (5, 22, 1), (3, 1, 4), (5, 1, 1), (1, 1, 1), (30000, 1)):
+        for order in "CF":
+            u, v = (np.asarray(x, order=order) for x in rng.integers(0, 50, (2, *shape)))
+            got = gd.evaluate(["repeat(3, u = u + v, v = u)", "repeat(3, u = u + v, v = u)[1]",
+                               "-repeat(2, v = 3*v)"], u=u, v=v)
+            for one, want in zip(got, (3*u + 2*v, 2*u + v, -9*v), strict=True):
+                np.testing.assert_array_equal(one, want, err_msg=f"{shape} {order}")
+
+
 def test_several_arrays_and_what_else_a_step_reads(gd):
     """All at once; an array that stays, broadcasts or is near; a number of another pass; places."""
     rng = np.random.default_rng(3)
