@@ -96,11 +96,43 @@ def test_an_own_section_then_a_group_then_everybody(start, file):  # noqa: F811
     until(lambda: as_user(NOBODY, in_staff, daemon.socket, 16384) == (1, "attached"))
 
 
-def send_jobs(w, n):
+def send_jobs(w, n, method="job.run"):
     region = wire.Region(w, N_ELEMENTS * 4)
     a = region.array("f4", (N_ELEMENTS,))
-    return [w.send("job.run", args={"a": wire.described(a, region.at())},
+    return [w.send(method, args={"a": wire.described(a, region.at())},
                    outputs=[{"expr": "sum(exp(sin(a)))"}]) for _ in range(n)]
+
+
+def cancel(path, groups, job):
+    """What somebody of these groups gets who cancels root's job."""
+    os.setgroups(groups)
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    with wire.Wire(path) as w:
+        try:
+            return w.call("job.status", job=job)["state"], w.call("job.cancel", job=job)
+        except wire.Error as error:
+            return error.code
+
+
+@needs_users
+def test_admins_may_see_and_cancel_everybodys_jobs(start, file):  # noqa: F811
+    path = file(f"[server]\nadmin-group = {STAFF}\n")
+    daemon = start(args=["--config", path], pool="4M", threads=1)
+    os.chmod(daemon.socket, 0o666)
+    os.chmod(os.path.dirname(daemon.socket), 0o755)
+    with daemon.connect() as w:
+        job = w.reply(send_jobs(w, 300, "job.submit")[-1])["job"]  # those before it take a while
+        assert forked(cancel, daemon.socket, [12], job) == "unknown-job"
+        assert forked(cancel, daemon.socket, [12, STAFF], job)[0] in ("queued", "running")
+        with pytest.raises(wire.Error) as caught:
+            w.call("job.wait", job=job)
+        assert caught.value.code == "cancelled"
+        file("[server]\nadmin-group = nobody-has-this-name\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "admin-group: expected a group's name or number, found 'nobody-has-this-name'"
+              in daemon.text())
+    assert check(file("[server]\nadmin-group = none\n")) == []
 
 
 def left(w, *uids):

@@ -8,6 +8,7 @@
  * Called by options.c, on the command line and the file together.
  */
 #include "daemon/broker/config/contradictions.h"
+#include "daemon/broker/config/policy.h"
 #include "daemon/broker/config/units.h"
 #include "proto/util.h"
 
@@ -150,6 +151,15 @@ static void check_rules(const struct options *o, struct config_faults *faults)
         }
 }
 
+static void find_admin_group(struct options *o, struct config_faults *faults)
+{
+    uint32_t id = (gid_t)-1;
+    if (o->admin_group[0] && !policy_find_id(o->admin_group, true, &id))
+        config_fault(faults, line_of(o, SETTING_ADMIN_GROUP),
+                     "admin-group: expected a group's name or number, found '%s'", o->admin_group);
+    o->admin_gid = id;
+}
+
 void contradictions_check(struct options *o, struct config_faults *faults)
 {
     check_queue(o, faults);
@@ -157,4 +167,5 @@ void contradictions_check(struct options *o, struct config_faults *faults)
     check_device(o, faults);
     check_files(o, faults);
     check_rules(o, faults);
+    find_admin_group(o, faults);
 }

@@ -34,7 +34,7 @@ bool policy_is_section(const char *name)
     return has_prefix(name, user_prefix) || has_prefix(name, group_prefix);
 }
 
-static bool find_id(const char *name, bool is_group, uint32_t *ret_id)
+bool policy_find_id(const char *name, bool is_group, uint32_t *ret_id)
 {
     char entry[ENTRY_SIZE], *end;
     struct passwd user, *found_user = NULL;
@@ -66,7 +66,7 @@ struct policy_rule *policy_add(struct policy *policy, const char *section, unsig
     uint32_t id = 0;
     while (isspace((unsigned char)*name))
         name++;
-    if (strlen(name) >= SETTING_WORD_SIZE || !find_id(name, is_group, &id)) {
+    if (strlen(name) >= SETTING_WORD_SIZE || !policy_find_id(name, is_group, &id)) {
         config_fault(faults, line, "expected a %s's name or number, found '%.*s'", kind,
                      SHOWN_CHARS, name);
         return NULL;

@@ -4,9 +4,11 @@
 
 #include "daemon/broker/config/config.h"
 
+/* A user's or group's name, or a number. May ask the system's lists of users and groups, as slow as
+ * they are. */
+bool policy_find_id(const char *name, bool is_group, uint32_t *ret_id);
 bool policy_is_section(const char *name);
-/* The rule of such a section; NULL: the mistake went to the faults. May ask the system's lists of
- * users and groups, as slow as they are. */
+/* The rule of such a section; NULL: the mistake went to the faults. */
 struct policy_rule *policy_add(struct policy *policy, const char *section, unsigned line,
                                struct config_faults *faults);
 /* NAME = VALUE in that section. */

@@ -75,6 +75,7 @@ static void apply(struct reload *reload)
         log_info(NULL, "sections of users and groups are others: %u; there were %u",
                  reload->next.policy.n_rules, reload->broker->options.policy.n_rules);
     reload->broker->options.policy = reload->next.policy;
+    reload->broker->options.admin_gid = reload->next.admin_gid;
     broker_apply_limits(reload->broker);
     log_info(NULL, "the settings were read again; %u need a restart", n_left);
 }

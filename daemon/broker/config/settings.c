@@ -352,6 +352,7 @@ void settings_set_defaults(struct options *o, bool is_private)
         (void)is_good;
         o->sources[i] = (struct setting_source){.origin = SETTING_DEFAULT};
     }
+    o->admin_gid = (gid_t)-1;
     if (is_private)
         o->socket_mode = 0600;
 }

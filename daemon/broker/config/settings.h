@@ -22,6 +22,7 @@ enum setting_id {
     SETTING_SOCKET,
     SETTING_SOCKET_MODE,
     SETTING_GROUP,
+    SETTING_ADMIN_GROUP,
     SETTING_IDLE_EXIT,
     SETTING_SETTLE_TIME,
     SETTING_CLIENT_TIMEOUT,
@@ -110,8 +111,10 @@ struct policy {
 struct options {
     char socket_path[SETTING_SOCKET_SIZE];
     mode_t socket_mode;
-    char group[SETTING_WORD_SIZE]; /* "": the daemon's own */
-    uint64_t idle_exit_ns;         /* 0: stay */
+    char group[SETTING_WORD_SIZE];       /* "": the daemon's own */
+    char admin_group[SETTING_WORD_SIZE]; /* "": none */
+    gid_t admin_gid;                     /* of that; -1: none */
+    uint64_t idle_exit_ns;               /* 0: stay */
     uint64_t settle_ns;
 
     uint64_t client_timeout_ns;

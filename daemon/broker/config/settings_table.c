@@ -51,6 +51,19 @@ const struct setting settings_table[SETTING_COUNT] = {
             .why = "own: the daemon's own group. Whoever is in it may use the daemon. The daemon "
                    "must be root or a member to give its socket to another group.",
         },
+    [SETTING_ADMIN_GROUP] =
+        {
+            .name = "admin-group",
+            .section = "server",
+            .kind = SETTING_IS_TEXT,
+            .by_default = "none",
+            .word = "none",
+            .is_reloadable = true,
+            FIELD(admin_group),
+            .doc = "group whose members may see and cancel everybody's jobs, by name or number",
+            .why = "As root and the daemon's own user may. It is the groups of the process that "
+                   "count, as it connected.",
+        },
     [SETTING_IDLE_EXIT] =
         {
             .name = "idle-exit",

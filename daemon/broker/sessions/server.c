@@ -18,7 +18,6 @@
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/host/rundir.h"
 #include "daemon/broker/sessions/session.h"
-#include "daemon/broker/sessions/terms.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -63,7 +62,6 @@ static void welcome(struct broker *broker, int fd_take)
     int r = charge_session(broker->accounts, peer.uid, &charge, &error);
     if (r < 0)
         return;
-    terms_of_user(broker, fd, peer.uid);
     if (r > 0)
         log_warn(LOG_UID(peer.uid), "%s", error.message);
     r = session_new(broker, steal_fd(&fd), peer.uid, peer.pid, &charge, r > 0 ? &error : NULL);

@@ -38,6 +38,7 @@
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/jobs/fair_share.h"
+#include "daemon/broker/sessions/terms.h"
 #include "proto/text.h"
 #include "proto/util.h"
 
@@ -77,7 +78,7 @@ static bool lacks_room(const struct session *s)
 
 bool session_is_admins(const struct session *s)
 {
-    return s->uid == 0 || s->uid == geteuid();
+    return s->uid == 0 || s->uid == geteuid() || s->is_of_admins;
 }
 
 bool session_is_alive(const struct session *s)
@@ -123,6 +124,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
                           .conn = conn,
                           .uid = uid,
                           .pid = pid,
+                          .is_of_admins = terms_of_user(broker, conn_fd(conn), uid),
                           .charge = charge,
                           .refusal = s->refusal};
     text_quote("?", s->client, sizeof(s->client));

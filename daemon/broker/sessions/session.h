@@ -36,6 +36,7 @@ struct session {
     struct loop_watch *watch;
     uid_t uid;
     pid_t pid;
+    bool is_of_admins;                /* of the group that may see and cancel everybody's jobs */
     char client[SESSION_CLIENT_SIZE]; /* what it calls itself, quoted, for the log */
     struct charge charge;
     struct charge waiting_charge; /* descriptors of messages that were not read yet */
@@ -97,7 +98,8 @@ void session_send_shared(struct session *session, struct shared *shared, const c
 int session_check_room(struct session *session, uint64_t n_bytes) GAD_MUST_CHECK;
 void session_reply_error(struct session *session, uint32_t id, const struct gad_error *error);
 void session_reply_empty(struct session *session, uint32_t id);
-/* Root's, or the daemon's own user's: it may see and end everybody's jobs. */
+/* Root's, the daemon's own user's, or one of the admins' group: it may see and end everybody's
+ * jobs. */
 bool session_is_admins(const struct session *session);
 bool session_is_alive(const struct session *session); /* not ending, not closed */
 /* What a request came to: positive: it is answered with the error; negative: the session is closed.

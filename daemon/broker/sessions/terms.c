@@ -4,7 +4,7 @@
  * which no directory of users is asked, which may be slow. A user who connects from processes of
  * other groups has the terms of the last one.
  *
- * Called by server.c for each connection, and by broker.c.
+ * Called by session.c for each connection, and by broker.c.
  */
 #include "daemon/broker/sessions/terms.h"
 #include "daemon/broker/broker.h"
@@ -98,17 +98,23 @@ static unsigned list_groups(int fd, gid_t **groups, unsigned n_room)
                : 1;
 }
 
-void terms_of_user(struct broker *broker, int fd, uid_t uid)
+bool terms_of_user(struct broker *broker, int fd, uid_t uid)
 {
+    const struct options *o = &broker->options;
     gid_t few[FEW_GROUPS], *groups = few;
-    if (broker->options.policy.n_rules == 0) {
+    unsigned n_groups = 0;
+    bool is_admin = false;
+    if (o->policy.n_rules > 0 || o->admin_gid != (gid_t)-1)
+        n_groups = list_groups(fd, &groups, FEW_GROUPS);
+    if (o->policy.n_rules > 0)
+        set_terms(broker, uid, groups, n_groups);
+    else
         accounts_forget_terms(broker->accounts, uid);
-        return;
-    }
-    unsigned n_groups = list_groups(fd, &groups, FEW_GROUPS);
-    set_terms(broker, uid, groups, n_groups);
+    for (unsigned i = 0; i < n_groups && o->admin_gid != (gid_t)-1; i++)
+        is_admin |= groups[i] == o->admin_gid;
     if (groups != few)
         free(groups);
+    return is_admin;
 }
 
 void terms_apply(struct broker *broker)
@@ -117,8 +123,8 @@ void terms_apply(struct broker *broker)
     terms_limits(&broker->options, &limits);
     accounts_set_limits(broker->accounts, &limits);
     list_for_each (it, &broker->sessions) {
-        const struct session *session = list_entry(it, struct session, link);
+        struct session *session = list_entry(it, struct session, link);
         if (session->state != SESSION_CLOSED)
-            terms_of_user(broker, conn_fd(session->conn), session->uid);
+            session->is_of_admins = terms_of_user(broker, conn_fd(session->conn), session->uid);
     }
 }
