@@ -274,10 +274,11 @@ unsigned card_n_stats_pairs(const struct card *card)
 void card_pack_stats(const struct card *card, msgpack_packer *p)
 {
     struct cuda_allocations now = cuda_allocations();
-    card_memory_refresh(card->memory);
+    uint64_t process_bytes, free_bytes;
+    card_memory_refresh(card->memory, &process_bytes, &free_bytes);
     pack_key_u64(p, "device_allocations", now.n_device);
     pack_key_u64(p, "host_allocations", now.n_host);
     pack_key_u64(p, "registered_bytes", now.registered_bytes);
-    pack_key_u64(p, "process_device_bytes", card->memory->process_bytes);
-    pack_key_u64(p, "device_free_bytes", card->memory->free_bytes);
+    pack_key_u64(p, "process_device_bytes", process_bytes);
+    pack_key_u64(p, "device_free_bytes", free_bytes);
 }

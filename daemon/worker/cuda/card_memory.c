@@ -14,6 +14,9 @@
  * Where NVML sees another device than CUDA does (a part of one, MIG) its totals differ, and it is
  * not used.
  *
+ * From then on a thread of its own asks the driver: NVML may take its time, and whoever wants to
+ * know is the main thread, which everybody waits for.
+ *
  * Called by card.c; refresh and pack by the main thread alone.
  */
 #include "daemon/worker/cuda/card_memory.h"
@@ -25,7 +28,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REFRESH_NS UINT64_C(500000000)
+#define REFRESH_NS         UINT64_C(500000000)
+#define WAIT_NS            UINT64_C(3000000) /* for an answer */
+#define THREAD_STACK_BYTES (1024u * 1024u)
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
@@ -107,9 +112,21 @@ static void read_holders(struct card_memory *m)
             m->holders[m->n_holders++] = list[i];
 }
 
+static void init_locks(struct card_memory *m)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->wake, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 void card_memory_begin(struct card_memory *m)
 {
     *m = (struct card_memory){.source = CARD_BY_SUM};
+    init_locks(m);
     if (nvml_open(&m->nvml) != 0)
         m->nvml = NULL;
 }
@@ -169,6 +186,68 @@ void card_memory_has_blas(struct card_memory *m)
                                                  : less(figure(m), m->before_bytes);
 }
 
+/* Without the lock, which the main thread may want meanwhile. */
+static void ask_driver(struct card_memory *m)
+{
+    struct card_memory now = {.nvml = m->nvml,
+                              .source = m->source,
+                              .total_bytes = m->total_bytes,
+                              .free_bytes = m->free_bytes,
+                              .reserved_bytes = m->reserved_bytes,
+                              .process_bytes = m->process_bytes};
+    pthread_mutex_unlock(&m->lock);
+    read_process(&now);
+    read_free(&now);
+    add_up(&now);
+    pthread_mutex_lock(&m->lock);
+    m->total_bytes = now.total_bytes;
+    m->free_bytes = now.free_bytes;
+    m->reserved_bytes = now.reserved_bytes;
+    m->process_bytes = now.process_bytes;
+    m->used_by_others_bytes = now.used_by_others_bytes;
+    m->read_ns = clock_ns();
+}
+
+static void *thread_main(void *argument)
+{
+    struct card_memory *m = argument;
+    pthread_mutex_lock(&m->lock);
+    while (!m->is_stopping) {
+        if (!m->is_asked) {
+            pthread_cond_wait(&m->wake, &m->lock);
+            continue;
+        }
+        ask_driver(m);
+        m->is_asked = false;
+        pthread_cond_signal(&m->changed);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}
+
+/* Without it the figures stay what they were. */
+static void start_thread(struct card_memory *m)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+    m->has_thread = pthread_create(&m->thread, &attributes, thread_main, m) == 0;
+    pthread_attr_destroy(&attributes);
+    if (m->has_thread)
+        pthread_setname_np(m->thread, "device-memory");
+}
+
+static void stop_thread(struct card_memory *m)
+{
+    if (!m->has_thread)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->is_stopping = true;
+    pthread_cond_signal(&m->wake);
+    pthread_mutex_unlock(&m->lock);
+    pthread_join(m->thread, NULL);
+}
+
 void card_memory_has_all(struct card_memory *m, const struct cuda_allocations *allocations)
 {
     m->pool_bytes = allocations->device_bytes;
@@ -185,22 +264,39 @@ void card_memory_has_all(struct card_memory *m, const struct cuda_allocations *a
     add_up(m);
     read_holders(m);
     m->read_ns = clock_ns();
+    start_thread(m);
 }
 
 void card_memory_end(struct card_memory *m)
 {
+    stop_thread(m);
     m->nvml = nvml_close(m->nvml);
+    pthread_cond_destroy(&m->changed);
+    pthread_cond_destroy(&m->wake);
+    pthread_mutex_destroy(&m->lock);
 }
 
-void card_memory_refresh(struct card_memory *m)
+static struct timespec in(uint64_t ns)
 {
-    uint64_t now = clock_ns();
-    if (now - m->read_ns < REFRESH_NS)
-        return;
-    m->read_ns = now;
-    read_process(m);
-    read_free(m);
-    add_up(m);
+    uint64_t then = clock_ns() + ns;
+    return (struct timespec){.tv_sec = (time_t)(then / 1000000000),
+                             .tv_nsec = (long)(then % 1000000000)};
+}
+
+void card_memory_refresh(struct card_memory *m, uint64_t *ret_process_bytes,
+                         uint64_t *ret_free_bytes)
+{
+    struct timespec end = in(WAIT_NS);
+    pthread_mutex_lock(&m->lock);
+    if (m->has_thread && clock_ns() - m->read_ns >= REFRESH_NS) {
+        m->is_asked = true;
+        pthread_cond_signal(&m->wake);
+    }
+    while (m->is_asked && pthread_cond_timedwait(&m->changed, &m->lock, &end) == 0)
+        ;
+    *ret_process_bytes = m->process_bytes;
+    *ret_free_bytes = m->free_bytes;
+    pthread_mutex_unlock(&m->lock);
 }
 
 void card_memory_holders(struct card_memory *m, char *ret_text, size_t n_bytes)

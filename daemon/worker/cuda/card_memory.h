@@ -5,6 +5,8 @@
 #include "kernels/cuda/runtime.h"
 #include "proto/wire/message.h"
 
+#include <pthread.h>
+
 #define CARD_MAX_HOLDERS 8u
 
 /* How the process's part is known: see daemon/WORKER.md. */
@@ -19,7 +21,13 @@ struct card_memory {
     unsigned n_holders;
     struct nvml_process holders[CARD_MAX_HOLDERS];
     uint64_t before_bytes; /* what figure() was when the slabs were taken */
-    uint64_t read_ns;      /* when process, free and so on were last asked for */
+    /* Once all is there a thread asks, since the driver may take long to answer; of the lock are
+     * then: total, free, reserved, used_by_others, process and what follows. */
+    pthread_mutex_t lock;
+    pthread_cond_t wake, changed;
+    pthread_t thread;
+    bool has_thread, is_stopping, is_asked;
+    uint64_t read_ns; /* when they were last asked for */
 };
 
 /* In this order, around the steps of opening the device. */
@@ -35,8 +43,10 @@ void card_memory_end(struct card_memory *m);
  * "" where nobody is known. */
 void card_memory_holders(struct card_memory *m, char *ret_text, size_t n_bytes);
 
-/* Asks again what free and process are, where the last time is more than half a second ago. */
-void card_memory_refresh(struct card_memory *m);
+/* What free and process are. Asks again where the last time is more than half a second ago, and
+ * waits for the answer a few milliseconds at most: then it is the last one's. */
+void card_memory_refresh(struct card_memory *m, uint64_t *ret_process_bytes,
+                         uint64_t *ret_free_bytes);
 
 /* "memory": {...}, one pair. */
 void card_memory_pack(const struct card_memory *m, msgpack_packer *p);

@@ -6,6 +6,7 @@
  *     FAKE_NVML_MEMORY     "total free used reserved" of device 1; device 0 has nothing
  *     FAKE_NVML_COMPUTING  "pid:bytes pid:bytes"; bytes "-": not available
  *     FAKE_NVML_DRAWING    the same
+ *     FAKE_NVML_SLOW_MS    so long it takes to tell of the memory
  *     FAKE_NVML_PCI        the address of device 1; "0000:3b:00.0" else
  */
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SUCCESS           0
 #define NOT_SUPPORTED     3
@@ -104,6 +106,7 @@ int nvmlDeviceGetIndex(struct fake_device *device, unsigned *index)
 static bool read_memory(const struct fake_device *device, struct memory_v2 *m)
 {
     memset(m, 0, sizeof(*m));
+    usleep((useconds_t)atoi(setting("FAKE_NVML_SLOW_MS", "0")) * 1000);
     return device->index == 1 && !is_mode("silent") &&
            sscanf(setting("FAKE_NVML_MEMORY", ""), "%llu %llu %llu %llu", &m->total, &m->free,
                   &m->used, &m->reserved) == 4;
