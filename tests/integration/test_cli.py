@@ -42,6 +42,7 @@ def files(folder):
     return folder, a
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("source", ["a.npy", "f.npy", "big-endian.npy", "x.h5:/plain", "x.h5:/chunks",
                                     "x.h5:/odd", "x.h5:/packed", "a.raw:f4:132x73x144"])
 @pytest.mark.parametrize("target", ["r.npy", "r.h5:/deep/in/r", "r.raw"])

@@ -29,6 +29,7 @@ def places(whole):
     yield "rows far apart", [far[:, 0], far[:, 2, :100], far[:, 3, 7000:]]
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("exclusive", [True, False])
 @pytest.mark.parametrize("pool, threads", [("2M", 1), ("64M", 4)])
 def test_everything_gets_to_its_place(start, tmp_path, pool, threads, exclusive):

@@ -173,6 +173,7 @@ def test_ten_clients_fifty_times_the_pool(daemon):
     daemon.wait_for_counts(counts)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("args", [["--device-depth", "3"], ["--chunk-bytes", "4M"],
                                   ["--register-bytes", "0"]])
 def test_the_same_bits_in_pools_of_any_shape(daemon, w, start, args):

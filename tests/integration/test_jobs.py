@@ -32,6 +32,7 @@ def output_fd(folder, n_bytes, name="out.raw"):
     return fd
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("pool, threads", some([("2M", 1), ("2M", 2), ("8M", 2), ("8M", 5),
                                                ("64M", 3)], 2))
 def test_files_many_times_the_pool(start, big, pool, threads):

@@ -153,6 +153,7 @@ def differed(files, daemon):
     same(files.moved(daemon, "diff", source, f"--axis={axis}", "--n", str(n)), np.diff(a, n, axis))
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("case", [transposed, flipped, rolled, tiled, padded, joined, stacked, differed],
                          ids=lambda case: case.__name__)
 def test_generated_movements_are_numpys(daemon, folder, case):

@@ -322,6 +322,7 @@ def numpy_results(a):
 MATRICES = [("f4", (61, 12_007)), ("f8", (300, 1_201)), ("i4", (12_007, 40))]
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("engine, dtype, shape", [
     *[("cpu", *matrix) for matrix in MATRICES],
     *[("cuda", *matrix) for matrix in conftest.some(MATRICES, 3)]])
@@ -357,6 +358,7 @@ def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
     assert check("nanmedian(a, axis=0)", a, got, np.nanmedian(a, axis=0)) is None
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("dtype, shape, axis", [("f4", (9, 300_011), 0), ("f8", (9_011, 4, 6), 1),
                                                 ("u2", (3, 5, 20_011), (0, 1))])

@@ -40,6 +40,7 @@ def forget(fd):
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("is_cached", [True, False])
 @pytest.mark.parametrize("pool, threads", [("2M", 2), ("3M", 1), ("64M", 3)])
 def test_every_element_gets_to_its_grain(start, file, pool, threads, is_cached):

@@ -182,6 +182,7 @@ def check_configurations(start, folder, engine, a, jobs, configurations):
         check_bytes(got, wants[layout], jobs, what)
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 @pytest.mark.parametrize("shape, jobs", [((700, 1503), FLAT), ((37, 90, 311), DEEP)])
 def test_one_job_in_twenty_configurations(start, folder, engine, shape, jobs):

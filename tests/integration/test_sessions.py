@@ -310,6 +310,7 @@ def play(text):
     return "\n".join([*head, *said]).rstrip() + "\n"
 
 
+@pytest.mark.values
 @pytest.mark.parametrize("name", NAMES)
 def test_session(name):
     want = (SESSIONS / f"{name}.txt").read_text()
