@@ -31,7 +31,8 @@
 #define BITS_PER_WORD    64
 #define SLOTS_SHARE      16 /* of a pool */
 #define SLOTS_PER_THREAD 2
-#define OTHERS_SHARE     8 /* of the part for carries, rounded down to a power of two */
+#define OTHERS_SHARE     8  /* of the part for carries, rounded down to a power of two */
+#define OTHERS_ON_DEVICE 16 /* likewise: all of them are products, few of which do with little */
 
 struct poolmap {
     uint64_t n_blocks, n_used;
@@ -172,11 +173,16 @@ uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes)
     return (n_blocks < 4 ? n_blocks : n_blocks - n_blocks / 4) * POOLMAP_MIN_EXTENT_BYTES;
 }
 
-uint64_t poolmap_large_limit_bytes(uint64_t part_bytes)
+static uint64_t all_but(uint64_t part_bytes, unsigned others_share)
 {
     uint64_t n_blocks = part_bytes / POOLMAP_MIN_EXTENT_BYTES;
 
-    return (n_blocks - power_of_two_within(n_blocks / OTHERS_SHARE)) * POOLMAP_MIN_EXTENT_BYTES;
+    return (n_blocks - power_of_two_within(n_blocks / others_share)) * POOLMAP_MIN_EXTENT_BYTES;
+}
+
+uint64_t poolmap_device_limit_bytes(uint64_t device_bytes)
+{
+    return all_but(device_bytes, OTHERS_ON_DEVICE);
 }
 
 uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes)
@@ -184,9 +190,8 @@ uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes)
     uint64_t part_bytes = poolmap_part_bytes(pool_bytes, false);
     uint64_t limit_bytes = poolmap_carry_limit_bytes(pool_bytes);
 
-    return part_bytes <= pool_bytes / 2
-               ? limit_bytes
-               : max_u64(limit_bytes, poolmap_large_limit_bytes(part_bytes));
+    return part_bytes <= pool_bytes / 2 ? limit_bytes
+                                        : max_u64(limit_bytes, all_but(part_bytes, OTHERS_SHARE));
 }
 
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map)

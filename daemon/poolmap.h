@@ -38,10 +38,11 @@ struct poolmap *poolmap_free(struct poolmap *map); /* NULL */
  * of two within half the pool: beside it others of a modest size have room, however long its job
  * takes. Broker and worker plan with it. */
 uint64_t poolmap_carry_limit_bytes(uint64_t pool_bytes);
-/* Of a part for carries all but a power of two of about 1/16, which is left to others. */
-uint64_t poolmap_large_limit_bytes(uint64_t part_bytes);
-/* Of a matrix product on the CPU: that, where the part is a large one. */
+/* Of a matrix product on the CPU: of a large part for carries all but a power of two of about 1/16,
+ * which is left to others. */
 uint64_t poolmap_product_limit_bytes(uint64_t pool_bytes);
+/* On a device with so many bytes for them: likewise, but for about 1/32. */
+uint64_t poolmap_device_limit_bytes(uint64_t device_bytes);
 uint64_t poolmap_carry_used_bytes(const struct poolmap *map);
 /* Whether somebody who holds held_bytes of the carries, at most largest_bytes of them in one,
  * leaves enough to others with size_bytes more: beside the largest at most half of what others

@@ -61,7 +61,7 @@ int worker_set_limits(struct worker *w, const struct plan_limits *limits)
     }
     now.carry_limit_bytes = poolmap_carry_limit_bytes(now.pool_bytes);
     now.product_carry_bytes = now.engine->has_link
-                                  ? poolmap_large_limit_bytes(now.device_carry_bytes)
+                                  ? poolmap_device_limit_bytes(now.device_carry_bytes)
                                   : poolmap_product_limit_bytes(now.pool_bytes);
     now.memory_bytes = memory_bytes();
     if (!(now.rates.disk > 0)) /* a worker that comes again does not know it yet */

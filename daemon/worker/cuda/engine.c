@@ -112,7 +112,7 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
         .limits = {.pool_bytes = pool_bytes,
                    .slot_bytes = card->slot_bytes,
                    .carry_limit_bytes = poolmap_carry_limit_bytes(pool_bytes),
-                   .product_carry_bytes = poolmap_large_limit_bytes(card->carry_bytes),
+                   .product_carry_bytes = poolmap_device_limit_bytes(card->carry_bytes),
                    .device_carry_bytes = card->carry_bytes,
                    .memory_bytes = memory_bytes(),
                    .n_threads = n_threads,

@@ -10,7 +10,7 @@
 #define LARGEST        poolmap_carry_limit_bytes(POOL_BYTES)
 #define DEVICE_BYTES   (UINT64_C(60) * 4096) /* no power of two */
 #define DEVICE_EIGHT   (UINT64_C(8) * 4096)
-#define DEVICE_LARGEST poolmap_large_limit_bytes(DEVICE_BYTES)
+#define DEVICE_LARGEST poolmap_device_limit_bytes(DEVICE_BYTES)
 
 static struct queue *queue;
 static struct carry_maps maps;

@@ -169,26 +169,26 @@ Test(poolmap, a_small_pool_lends_a_product_what_it_lends_others)
 }
 
 /* All of which is for carries: no power of two has a say in how much that is. */
-Test(poolmap, a_devices_memory_is_lent_to_products_but_for_a_sixteenth)
+Test(poolmap, a_devices_memory_is_lent_to_products_but_for_a_thirty_second)
 {
     for (uint64_t n_bytes = 4096; n_bytes <= 1024 * MIB;
          n_bytes += n_bytes / 3 / 4096 * 4096 + 4096) {
         struct poolmap *map;
-        uint64_t limit = poolmap_large_limit_bytes(n_bytes), rest = n_bytes - limit;
+        uint64_t limit = poolmap_device_limit_bytes(n_bytes), rest = n_bytes - limit;
         struct extent product, other;
         cr_assert(eq(int, poolmap_new(n_bytes, &map), 0));
-        cr_assert(le(u64, rest, n_bytes / 8));
-        cr_assert(ge(u64, rest + 4096, n_bytes / 16));
+        cr_assert(le(u64, rest, n_bytes / 16));
+        cr_assert(ge(u64, rest + 4096, n_bytes / 32));
         cr_assert(eq(int, poolmap_lend(map, limit, &product), 0));
         cr_assert(eq(int, poolmap_lend(map, limit, &other), -EAGAIN));
-        bool is_small = n_bytes < 8 * POOLMAP_MIN_EXTENT_BYTES;
+        bool is_small = n_bytes < 16 * POOLMAP_MIN_EXTENT_BYTES;
         cr_assert(eq(int, poolmap_lend(map, 1, &other), is_small ? -EAGAIN : 0));
         if (!is_small)
             poolmap_return(map, &other);
         poolmap_return(map, &product);
         poolmap_free(map);
     }
-    cr_assert(eq(u64, poolmap_large_limit_bytes(0), 0));
+    cr_assert(eq(u64, poolmap_device_limit_bytes(0), 0));
 }
 
 static struct extent lend(struct poolmap *map, uint64_t size_bytes)
