@@ -151,7 +151,9 @@ uint32_t harness_send(struct harness *h, struct test_job *j)
     pack_key_u64(&w.packer, "carry_offset", j->carry_offset);
     uint64_t carry_bytes = j->carry_bytes ? j->carry_bytes : CARRY_BYTES;
     pack_key_u64(&w.packer, "carry_size", j->needs_carry ? carry_bytes : 0);
-    const struct plan_limits *limits = &h->worker->engine->limits;
+    /* A worker that is a program of its own is the CPU's. */
+    const struct plan_limits none = {0};
+    const struct plan_limits *limits = h->worker ? &h->worker->engine->limits : &none;
     uint64_t most = limits->device_carry_bytes > 0 ? limits->product_carry_bytes : 0;
     uint64_t device_bytes = j->device_carry_bytes ? j->device_carry_bytes : most;
     pack_key_u64(&w.packer, "device_carry_offset", j->device_carry_offset);
