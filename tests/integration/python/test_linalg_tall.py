@@ -212,12 +212,10 @@ def test_what_is_refused_says_why(la, gd):
     for how in ({"n_iter": -1}, {"n_oversamples": -1}):
         with pytest.raises(gd.BadArgument, match=next(iter(how))):
             la.svd(a, 2, **how)
-    with pytest.raises(gd.errors.TooLargeForPool, match="fewer columns"):
-        la.qr(np.zeros((1023, 1023)), "r")
     with pytest.raises(gd.BadArgument, match=r"\[0, 1100\] is nan"):
         la.pca(np.where(np.arange(1200) == 1100, np.nan, normal(2, 1200)))
     for error, call in (
-            (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.svd(np.ones((1030, 1024)))), (gd.BadRank, lambda: la.pca(a, 0)),
+            (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.svd(np.broadcast_to(1.0, (4100, 4097)))), (gd.BadRank, lambda: la.pca(a, 0)),
             (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),
             (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])),
             (gd.BadShape, lambda: gd.cov(a.T, a[1:].T)),
@@ -227,6 +225,64 @@ def test_what_is_refused_says_why(la, gd):
         with pytest.raises(error) as caught:
             call()
         assert caught.value.expected and caught.value.found
+
+
+@pytest.fixture
+def slabs(la, monkeypatch):
+    from gpuarrayd._linalg import matrices, singular, slabs, tall
+    for module in (matrices, singular, slabs, tall):
+        monkeypatch.setattr(module, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(slabs, "SLAB_BYTES", 8192)
+    monkeypatch.setattr(matrices, "MADE_BYTES", 0)
+    return la
+
+
+def test_more_columns_than_a_job_takes_are_lapacks_slab_by_slab(slabs, gd, folder, monkeypatch):
+    from gpuarrayd._linalg import slabs as by_slabs
+    a, b = normal(900, 7), normal(900, 20, seed=2)
+    q, r = slabs.qr(a)
+    close(q.compute() @ r, a)
+    assert (np.diag(r) > 0).all() and not np.tril(r, -1).any()
+    for x in (a, a.T, (a * 9).astype("i2"), a.astype("f4"), a[:7]):
+        wide = x.astype("f8")
+        u, s, vh = slabs.svd(x)
+        close(u * s @ vh, wide)
+        close(slabs.svd(x, compute_uv=False), np.linalg.svd(wide, compute_uv=False))
+    for x, name in ((a, "u"), (a.T, "vh")):
+        u, s, vh = slabs.svd(x, out=f"{folder}/{name}.npy")
+        close(np.asarray(u) * s @ np.asarray(vh), x)
+        assert np.load(f"{folder}/{name}.npy").shape in ((900, 7), (7, 900))
+    close(slabs.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
+    lacking = a.copy()
+    lacking[:, 3] = lacking[:, 1] - lacking[:, 5]
+    for most in (4096, 12):  # of right sides in a read: all, five
+        monkeypatch.setattr(by_slabs, "MOST_SLAB_COLUMNS", most)
+        for x in (a, lacking, gd.lazy(a) * 2 + 1, a[:8], a.T)[:5 if most > 12 else 2]:
+            elements = np.asarray(gd.lazy(x).compute())
+            for y in (b[:len(elements)], b[:len(elements), 1]):
+                got, wanted = slabs.lstsq(x, y), np.linalg.lstsq(elements, y, None)
+                assert got[2] == wanted[2] and got[1].shape in (wanted[1].shape, np.shape(wanted[1]))
+                close(got[0], wanted[0], 1e-9)
+                close(got[3], wanted[3])
+                if got[1].size:
+                    close(got[1], wanted[1], 1e-9)
+        wanted = [np.linalg.solve(a.T @ a + r * np.eye(7), a.T @ b) for r in (0, 3, 1e4)]
+        close(slabs.ridge(a, b, [0, 3, 1e4]), wanted)
+    bad = a.copy()
+    bad[517, 2] = np.nan
+    for call, at in ((lambda: slabs.lstsq(bad, b), "517, 2"), (lambda: slabs.qr(bad), "517, 2"),
+                     (lambda: slabs.svd(bad.T), "2, 517"), (lambda: slabs.lstsq(bad.T, b[:7]), "2, 517")):
+        with pytest.raises(gd.BadArgument, match=at):
+            call()
+    with pytest.raises(gd.BadArgument, match="beyond float64"):
+        slabs.svdvals(a * (1.7e308 / np.abs(a).max()))
+
+
+def test_an_r_beyond_the_pool_is_lapacks(la):
+    a = normal(330, 320)
+    r = la.qr(a, "r")
+    x = normal(320, 2)
+    close(r.T @ (r @ x), a.T @ (a @ x))
 
 
 def test_variables_with_weights_and_of_two_arrays(la, gd):

@@ -35,7 +35,8 @@ NUMPY: Any = np  # whose overloads do not know of arguments that are passed on
 
 SMALL_BYTES = 16 << 20  # of float64, that NumPy decomposes by itself
 MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made or decomposed in memory
-MOST_COLUMNS = 1023  # that a QR decomposition in one read has
+MOST_COLUMNS = 1023  # that a QR decomposition by a job has
+MOST_SLAB_COLUMNS = 4096  # of R and as many rows below it, in this process: MADE_BYTES
 
 KINDS = ("svd", "pca", "eigh", "qr", "cov")
 
@@ -63,15 +64,22 @@ def _known(operand: Operand) -> Lazy:
 
 
 def is_tall(operand: Operand) -> bool:
-    """Whether one read has the R of it."""
+    """Whether a job has the R of it."""
     shape = _known(operand).shape
     return len(shape) != 2 or shape[0] >= shape[1] <= MOST_COLUMNS
 
 
 def has_few(operand: Operand) -> bool:
-    """Whether one read has the R of it, or of it turned."""
+    """Whether a job has the R of it, or of it turned."""
     shape = _known(operand).shape
     return len(shape) != 2 or min(shape) <= MOST_COLUMNS
+
+
+def is_wide(matrix: Lazy) -> bool:
+    """Whether R is of it turned."""
+    rows, columns = matrix.shape
+    return rows <= MOST_COLUMNS < columns or MOST_COLUMNS < rows < columns and \
+        rows <= MOST_SLAB_COLUMNS
 
 
 def in_memory(operand: Operand, run: Run = Run()) -> Array:
@@ -171,20 +179,14 @@ def dense(made: Any) -> Array:
     return np.frombuffer(elements, "f8").reshape(shape)
 
 
-def triangle(name: str, matrix: Lazy, run: Run = Run()) -> Array:
-    """R of the matrix in float64, in one read; its diagonal is not negative."""
-    check_few(name, matrix)
-    return dense(decomposed("qr", matrix, run))
-
-
 def check_few(name: str, matrix: Lazy) -> None:
     """That it has many rows and few columns."""
     rows, columns = matrix.shape
-    if rows < columns or columns > MOST_COLUMNS:
+    if rows < columns or columns > MOST_SLAB_COLUMNS:
         raise errors.Unsupported(f"{name}: {rows} rows and {columns} columns are too large for "
                                  "memory, and not a matrix of many rows", argument="a",
                                  expected=f"at most {MADE_BYTES >> 20} MiB of float64, or at most "
-                                 f"{MOST_COLUMNS} columns, and as many rows",
+                                 f"{MOST_SLAB_COLUMNS} columns, and as many rows",
                                  found=str(matrix.shape))
 
 

@@ -8,8 +8,10 @@ lazies; each read of the data gives them anew, or gd.save() stores them.
 Parameters
 ----------
 a : Lazy or array_like
-    A matrix; one that is over 256 MiB of float64 has at most 1023 columns, and at least as many
+    A matrix; one that is over 256 MiB of float64 has at most 4096 columns, and at least as many
     rows. Of lstsq, ridge, svdvals and pinv it may have as few rows, and more columns, instead.
+    Of over 1023 columns, or where the pool is too small for R, LAPACK makes R in this process from
+    slabs of rows: in one read too, of up to some times 256 MiB.
 b : Lazy or array_like
     The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
     fewer where a has over 63 columns.
@@ -64,9 +66,10 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import (MOST_COLUMNS, NUMPY, Array, Run, check_few, data_of, decomposed, dense,
-                       has_few, in_memory, is_small, is_tall, matrix_of, triangle)
+from .matrices import (MOST_COLUMNS, NUMPY, Array, Run, check_few, data_of, dense, has_few,
+                       in_memory, is_small, is_tall, is_wide, matrix_of)
 from .singular import svd
+from .slabs import solved_by_slabs, triangle, values_and_vectors
 
 
 class QRResult(NamedTuple):
@@ -95,10 +98,25 @@ def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[fl
         raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
                               expected=f"{matrix.shape[0]} rows", found=str(right.shape))
     is_vector = right.ndim == 1
-    if matrix.shape[0] <= MOST_COLUMNS < matrix.shape[1]:
-        return _of_few_rows(matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond, ridges,
-                            run)
+    if is_wide(matrix):
+        return _of_few_rows(name, matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond,
+                            ridges, run)
     check_few(name, matrix)
+    if matrix.shape[1] <= MOST_COLUMNS:
+        try:
+            return _of_jobs(a, right, rcond, ridges, run)
+        except errors.TooLargeForPool:
+            pass
+    x, residuals, rank, s = solved_by_slabs(
+        name, matrix, right[:, None] if is_vector else right, max(rcond, 0.0) or
+        (_least(matrix) if not rcond else 0.0), np.asarray(ridges or [0.0]), run)
+    if not ridges:
+        x, residuals = x[0], residuals[0]
+    return (x[..., 0] if is_vector else x), residuals, rank, s
+
+
+def _of_jobs(a: Operand, right: Lazy, rcond: float, ridges: Sequence[float], run: Run) -> Any:
+    is_vector = right.ndim == 1
     data = data_of(a, right[:, None] if is_vector else right)
     if not is_vector and right.shape[1] != 1 and data.texts[1] not in dict(data.sources):
         data = data_of(a, np.asarray(right.compute(**run._asdict())))  # of columns a job reads one
@@ -108,11 +126,11 @@ def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[fl
     return (x[..., 0] if is_vector else x), residuals, rank, dense(s)
 
 
-def _of_few_rows(matrix: Lazy, right: Array, rcond: float, ridges: Sequence[float],
+def _of_few_rows(name: str, matrix: Lazy, right: Array, rcond: float, ridges: Sequence[float],
                  run: Run) -> Any:
     """The shortest of the solutions, matrix.T @ (u / s**2 * (u.T @ right)), in two reads."""
-    found = decomposed("svd", matrix.T, run)
-    s, u = dense(found["s"]), dense(found["vectors"]).T
+    s, vh = values_and_vectors(name, matrix.T, run, True)
+    u = vh.T
     rank = int(np.count_nonzero(s > (max(rcond, 0.0) if rcond else _least(matrix)) * s[0]))
     below = [s ** 2 + one if one > 0 else np.where(np.arange(len(s)) < rank, s ** 2, 0.0)
              for one in ridges or [0.0]]
@@ -223,11 +241,10 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
     if is_small(a, is_read=has_few(a)):
         return np.linalg.pinv(in_memory(a, run), least, hermitian)
     matrix = matrix_of("pinv", a)
-    if matrix.shape[0] <= MOST_COLUMNS < matrix.shape[1]:
+    if is_wide(matrix):
         return pinv(matrix.T, rcond, rtol=rtol, **run._asdict()).T
     check_few("pinv", matrix)
-    found = decomposed("svd", matrix, run)
-    s, vt = dense(found["s"]), dense(found["vectors"])
+    s, vt = values_and_vectors("pinv", matrix, run)
     rank = int(np.count_nonzero(s > _least(matrix, least) * s[0]))
     v = vt[:rank].T / s[:rank]
     return (v @ v.T) @ matrix.T
