@@ -72,6 +72,15 @@ def test_a_word_that_no_expression_uses_is_refused(place):
     assert done.stdout == b"y = 6\nq = 1\nr = 3\n", done
 
 
+def test_a_function_that_fails_is_not_taken_for_a_damaged_file(place):
+    work = place.path / "work"
+    (work / "bad.c").write_text("int bad(void *data, const void *call) { return data != call ? 33 : 0; }")
+    subprocess.run(["cc", "-fPIC", "-shared", "bad.c", "-o", "bad.so"], cwd=work, check=True)
+    done = run(place, "map", "./bad.so:bad", "a.npy", "-o", "o.npy")
+    assert done.returncode == 1 and b"argument out of domain" in done.stderr, done.stderr
+    assert b"try: the function, or a source" in done.stderr and not (work / "o.npy").exists()
+
+
 def test_labels_are_one_line_of_text_whatever_the_words_are(daemon, place):
     assert run(place, "run", "max(a\n +\ta)", "a=a.npy").stdout == b"22\n"
     shutil.copy(place.path / "work/a.npy", os.fsencode(place.path) + b"/work/x\xff.npy")
