@@ -8,6 +8,7 @@
  * Called by the planner and the CPU engine.
  */
 #include "kernels/op_costs.h"
+#include "proto/util.h"
 
 /* What is not an instruction but happens to every element of a strip, at its worst. */
 #define MOVE_NS       4u  /* reading it strided and swapped, or writing it so */
@@ -66,14 +67,19 @@ static uint64_t own_worst_ns(const struct program *program, const struct pass *p
     return ns;
 }
 
+uint64_t op_window_elements(const struct program_window *window, int ndim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < ndim; i++)
+        n = mul_saturating_i64(n, window->size[i]);
+    return (uint64_t)n;
+}
+
 uint64_t op_window_taps(const struct program_window *window, int ndim)
 {
-    uint64_t n = 1;
     if (window->n_weights > 0)
         return window->n_weights;
-    for (int i = 0; i < ndim; i++)
-        n *= (uint64_t)window->size[i];
-    return window->op == OP_WINDOW_RANK ? n : 0;
+    return window->op == OP_WINDOW_RANK ? op_window_elements(window, ndim) : 0;
 }
 
 /* For an element, and what its operand takes; what lies around a grain is not counted. */

@@ -21,8 +21,12 @@ unsigned op_worst_ns(enum op op, enum dtype compute);
 #define OP_WINDOW_STEP_WORST_NS  16u
 #define OP_WINDOW_TAP_WORST_NS   2u
 #define OP_WINDOW_PLACE_WORST_NS 64u
+#define OP_WINDOW_LOOK_WORST_NS  4u /* where each element of a window is looked at, of any kind */
 /* Taps of a kernel, places of a rank; 0: it is of a running kind. */
 uint64_t op_window_taps(const struct program_window *window, int ndim);
+
+/* All that a window has at a place. */
+uint64_t op_window_elements(const struct program_window *window, int ndim);
 
 /* Of all that a pass does with an element; and of what is beside the instructions. */
 uint64_t op_pass_worst_ns(const struct program *program, const struct pass *pass);

@@ -31,3 +31,22 @@ NEAR_INLINE int64_t near_place(uint32_t mode, int64_t at, int64_t length)
     default: return at < 0 ? 0 : length - 1;
     }
 }
+
+NEAR_INLINE int64_t near_modulo(int64_t at, int64_t n)
+{
+    return at % n < 0 ? at % n + n : at % n;
+}
+
+/* The same however far beyond: what is mirrored or wrapped goes on again and again. */
+NEAR_INLINE int64_t near_place_again(uint32_t mode, int64_t at, int64_t length)
+{
+    if (at < 0 || at >= length) {
+        if (mode == NEAR_REFLECT)
+            at = length == 1 ? 0 : near_modulo(at, 2 * (length - 1));
+        else if (mode == NEAR_SYMMETRIC)
+            at = near_modulo(at, 2 * length);
+        else if (mode == NEAR_WRAP)
+            at = near_modulo(at, length);
+    }
+    return near_place(mode, at, length);
+}

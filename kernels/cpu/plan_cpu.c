@@ -191,7 +191,6 @@ const struct plan_engine plan_cpu = {
     .has_qr = true,
     .has_repeats = true,
     .most_loop_ns = UINT64_MAX,
-    .has_windows = true,
     .adds_alike = true,
     .walks_slabs = true,
     .slot_need_bytes = slot_need_bytes,

@@ -182,7 +182,10 @@ struct code_header {
     uint64_t nodes_offset; /* of the first grain; reduce.h */
     uint32_t node_bytes;   /* from grain to grain */
     uint32_t plane_bytes;  /* of planes that are not of counts */
-    uint32_t kernel;       /* enum code_kernel */
+    /* Windows: the numbers of their kernels, 8 bytes each; records of a grain, from its own on. */
+    uint32_t weights_offset, windows_at;
+    uint32_t window_bytes, n_windows;
+    uint32_t kernel; /* enum code_kernel */
     uint32_t has_counters;
 };
 
@@ -240,6 +243,47 @@ struct code_near {
     struct code_place place;
     uint64_t beyond; /* what is read of elements that are nowhere */
     /* code_near_axis [place.n_axes] */
+};
+
+/* What windows come to: of values that are widened to 64 bits. */
+enum code_window_kind {
+    CODE_WINDOW_SUM,
+    CODE_WINDOW_MEAN,
+    CODE_WINDOW_MIN,
+    CODE_WINDOW_MAX,
+    CODE_WINDOW_STD,
+    CODE_WINDOW_CORRELATE,
+    CODE_WINDOW_RANK, /* by a kernel of its own */
+};
+#define CODE_WINDOW_AXES       4u
+#define CODE_WINDOW_ELEMENTS   4096u
+#define CODE_RANKED_ELEMENTS   160u /* of which one is sought by its place */
+#define CODE_RANK_SHARED_ITEMS 6144u
+
+/* An axis along which a window has several elements, in the order of the array's axes. The i-th of
+ * the grain's elements is at (i / divisor) % count along it, behind `start`. Where length is not 0,
+ * rows of the window lie where near_place_again() says. */
+struct code_window_axis {
+    uint32_t count, divisor;
+    uint32_t size, mode;
+    int64_t before; /* rows of the window before the element's own place */
+    int64_t start, length, stride;
+};
+
+/* What a pass reads of a window, made before it is run: an item for each of the grain's elements,
+ * dense at `target`. */
+struct code_window {
+    int64_t target;
+    uint64_t beyond;   /* what is read of elements that are nowhere */
+    uint32_t weights;  /* the first of its own */
+    uint16_t ranks[2]; /* of the ascending order; the result is in the middle of both */
+    uint8_t kind;      /* enum code_window_kind */
+    uint8_t from, as;  /* enum code_type: of the array; of the window */
+    uint8_t from_log2, as_log2;
+    uint8_t unused[3];
+    struct code_window_axis axes[CODE_WINDOW_AXES]; /* size 1: there is none */
+    struct code_place place;                        /* the elements' own */
+    /* code_axis [place.n_axes] */
 };
 
 /* What a thread knows of a reduction, and a block leaves: 64 bits of value, and what a float sum

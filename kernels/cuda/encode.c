@@ -84,6 +84,8 @@ static int scan_operand(void *context, const struct operand *operand)
     case OPERAND_NEAR:
     case OPERAND_TABLE:
     case OPERAND_INDEX: return 0; /* encode_places_of() has seen them */
+    case OPERAND_WINDOW:
+        return encode_no_window(e->program, &e->program->windows[index]) ? -EINVAL : 0;
     case OPERAND_REGISTER: return index < e->pass->n_registers ? 0 : -EINVAL;
     case OPERAND_CONST:
         return index < e->program->n_consts ? take_cell(e, &e->const_cell[index]) : -EINVAL;
@@ -239,6 +241,7 @@ static uint16_t encode_operand(struct encoder *e, const struct operand *operand,
         break;
     case OPERAND_INPUT:
     case OPERAND_NEAR:
+    case OPERAND_WINDOW:
     case OPERAND_INDEX: break;
     default: return 0;
     }
@@ -454,7 +457,10 @@ static uint64_t place_parts(struct encoder *e)
     h->operands_offset = h->kths_offset + n_kths * (uint32_t)sizeof(struct kth_rank);
     h->tables_offset = (uint32_t)round_up_u64(
         h->operands_offset + h->n_places * sizeof(struct code_operand), CELL_BYTES);
-    return h->tables_offset + e->places->n_tables * sizeof(struct code_table);
+    h->weights_offset =
+        h->tables_offset + e->places->n_tables * (uint32_t)sizeof(struct code_table);
+    return h->weights_offset +
+           encode_weights(e->program, e->places, h->n_places, NULL) * sizeof(uint64_t);
 }
 
 int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
@@ -483,6 +489,8 @@ int encode_pass(const struct program *program, unsigned pass, const struct encod
         write_cells(&e);
         write_kths(&e);
         write_operands(&e);
+        (void)encode_weights(program, places, e.h.n_places,
+                             (uint64_t *)(code + e.h.weights_offset));
         if (r == 0)
             r = encode_tasks(program, pass, places, nodes,
                              (struct code_task *)(code + e.h.insns_offset) + e.h.n_insns, &e.h);

@@ -8,6 +8,7 @@
 enum encode_what {
     ENCODE_INPUT,   /* index: of the input */
     ENCODE_NEAR,    /* of program->nears */
+    ENCODE_WINDOW,  /* of program->windows */
     ENCODE_REDUCED, /* of an earlier pass's reduction */
     ENCODE_INDEX,   /* an axis, or OPERAND_INDEX_FLAT */
     ENCODE_STORE,   /* of program->stores */
@@ -26,7 +27,8 @@ struct encode_place {
 #define ENCODE_NOT_THERE  UINT8_MAX
 #define ENCODE_MAX_PLACES UINT8_MAX
 #define ENCODE_MAX_READ   (ENCODE_MAX_PLACES - PASS_MAX_STORES - 2 * PASS_MAX_REDUCTIONS)
-#define ENCODE_MAX_OTHERS (REQUEST_MAX_ARGS + PASS_MAX_RESULTS + ARRAY_MAX_NDIM + 1)
+#define ENCODE_MAX_OTHERS                                                                          \
+    (REQUEST_MAX_ARGS + PASS_MAX_RESULTS + ARRAY_MAX_NDIM + 1 + PROGRAM_MAX_WINDOWS)
 _Static_assert(ENCODE_MAX_OTHERS <= ENCODE_MAX_READ, "every pass without nears fits");
 
 /* What of a pass has a place in a grain's record, in this order: what is loaded, what tasks read
@@ -43,6 +45,7 @@ struct encode_places {
     /* Where they are in places; ENCODE_NOT_THERE. */
     uint8_t input[REQUEST_MAX_ARGS], reduced[PROGRAM_MAX_REDUCTIONS], axis[ARRAY_MAX_NDIM], flat;
     uint8_t near[PASS_MAX_NEARS]; /* of the pass's */
+    uint8_t window[PROGRAM_MAX_WINDOWS];
     /* Of the pass's i-th reduction, if it is a task; weights, or a scan's states. */
     uint8_t source[PASS_MAX_REDUCTIONS], other[PASS_MAX_REDUCTIONS];
     uint8_t output[PASS_MAX_STORES]; /* the pass's i-th store */
@@ -83,6 +86,16 @@ int encode_tasks(const struct program *program, unsigned pass, const struct enco
                  struct code_header *h) GAD_MUST_CHECK;
 /* enum code_reduction. */
 int encode_reduction_kind(const struct reduction *reduction, uint8_t *ret_kind) GAD_MUST_CHECK;
+
+/* encode_windows.c: why the device does not make the window, for people; NULL: it does. */
+const char *encode_no_window(const struct program *program, const struct program_window *window);
+/* What a window is made of: an input, as it is or cast to the window's dtype. */
+unsigned encode_window_input(const struct program *program, const struct program_window *window);
+enum code_window_kind encode_window_kind(const struct program_window *window);
+/* How many numbers of kernels the windows have among the first n places. Writes them; NULL: only
+ * counts. */
+unsigned encode_weights(const struct program *program, const struct encode_places *places,
+                        unsigned n_places, uint64_t *weights);
 
 /* encode.c: writes cells, instructions, tasks and operands to `code`, which is the slot's
  * beginning; NULL: only counts. The header lacks what the grains decide: place and grain sizes,

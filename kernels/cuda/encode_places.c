@@ -1,6 +1,7 @@
 /* Which operands of a pass have a place in a grain's record, and in which order.
  *
- * Inputs, as they are and from each offset from which they are read near, results of earlier passes
+ * Inputs, as they are and from each offset from which they are read near, windows, which a kernel
+ * before the interpreter has made, results of earlier passes
  * that have more than one element, and coordinates are loaded; stores are stored. Where all axes
  * are reduced the interpreter's threads take in what they have computed, and reductions need no
  * place, but for ARGMIN and ARGMAX the flat index, which is then the position. Tasks are what other
@@ -35,7 +36,7 @@ static bool is_within_limits(const struct program *program, const struct pass *p
            program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
            program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
-           pass->n_nears <= PASS_MAX_NEARS &&
+           pass->n_nears <= PASS_MAX_NEARS && program->n_windows <= PROGRAM_MAX_WINDOWS &&
            pass->first_near + pass->n_nears <= program->n_nears &&
            pass->n_reductions <= PASS_MAX_REDUCTIONS &&
            pass->first_insn + pass->n_insns <= program->n_insns &&
@@ -139,6 +140,11 @@ static int note(const struct scan *s, const struct operand *operand)
         add(to, ENCODE_INPUT, index, operand->dtype, &to->input[index]);
         return 0;
     case OPERAND_NEAR: return add_near(s, operand);
+    case OPERAND_WINDOW:
+        if (index >= s->program->n_windows)
+            return -EINVAL;
+        add(to, ENCODE_WINDOW, index, operand->dtype, &to->window[index]);
+        return 0;
     case OPERAND_REDUCED:
         if (index >= s->program->n_reductions)
             return -EINVAL;
@@ -172,6 +178,7 @@ uint8_t encode_place_of(const struct encode_places *places, const struct pass *p
     switch (operand->kind) {
     case OPERAND_INPUT: return places->input[operand->index];
     case OPERAND_NEAR: return places->near[operand->index - pass->first_near];
+    case OPERAND_WINDOW: return places->window[operand->index];
     case OPERAND_REDUCED: return places->reduced[operand->index];
     case OPERAND_INDEX:
         return operand->index == OPERAND_INDEX_FLAT ? places->flat : places->axis[operand->index];

@@ -5,8 +5,9 @@
  * busy; and one that knows the whole catalogue. Both read what kernels/cuda/code.h says, by blocks
  * of up to 256 threads, in strips of 4 elements a thread; every operand passes device memory once.
  * Sums are compensated and of fixed order (device/reduce.h). Tasks are reductions along axes,
- * counts and scans: they read what is there already once, scans twice. The code is
- * device/interpret.inc, axes.inc, count.inc and scan.inc, which the host compiles too.
+ * counts and scans: they read what is there already once, scans twice. Windows are made before, by
+ * kernels of their own. The code is device/interpret.inc, axes.inc, count.inc, scan.inc and
+ * window.inc, which the host compiles too.
  *
  * Compile with -fmad=false: a product and a sum are two roundings, as on the CPU.
  */
@@ -41,6 +42,7 @@ const char *cuda_interpreter_architectures(void);
 #include "kernels/cuda/device/axes.inc"
 #include "kernels/cuda/device/count.inc"
 #include "kernels/cuda/device/scan.inc"
+#include "kernels/cuda/device/window.inc"
 
 /* Blocks of a multiprocessor that registers must leave room for: before sm_80, all its threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -48,9 +50,9 @@ const char *cuda_interpreter_architectures(void);
 #else
 #define LIGHT_BLOCKS 5
 #endif
-#define FULL_BLOCKS  3
-#define AXES_BLOCKS  3
-#define TASK_BLOCKS  4
+#define FULL_BLOCKS 3
+#define AXES_BLOCKS 3
+#define TASK_BLOCKS 4
 
 /* Where n_grains is 0, nothing is read or written. */
 #define KERNEL(name, n_resident)                                                                   \
@@ -89,6 +91,21 @@ extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS, TASK_BLOCKS)
         run_scan_block(&header, slot, states, blockIdx.y, blockIdx.x);
 }
 
+extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS)
+    cuda_windows(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
+{
+    if (blockIdx.y < n_grains)
+        run_window_block(&header, slot, blockIdx.y, blockIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(CODE_TASK_THREADS)
+    cuda_ranks(const __grid_constant__ struct code_header header, char *slot, u32 n_grains)
+{
+    __shared__ u64 shared[CODE_RANK_SHARED_ITEMS];
+    if (blockIdx.y < n_grains)
+        run_rank_block(&header, slot, shared, blockIdx.y, blockIdx.x);
+}
+
 static int launch(const struct code_header *header, dim3 grid, char *slot, u32 n_grains,
                   cuda_stream stream)
 {
@@ -116,18 +133,22 @@ extern "C" int cuda_interpreter_launch(const struct interpreter_launch *l, void 
 {
     char *slot = (char *)device_slot;
     const struct {
-        task_kernel *kernel;
+        task_kernel *kernel; /* NULL: the interpreter */
         u32 n_blocks;
-    } tasks[] = {{cuda_reduce_axes, l->n_axes_blocks},
-                 {cuda_count, l->n_count_blocks},
-                 {cuda_scan, l->n_scan_blocks}};
+    } kernels[] = {{cuda_windows, l->n_window_blocks},
+                   {cuda_ranks, l->n_rank_blocks},
+                   {NULL, l->n_blocks},
+                   {cuda_reduce_axes, l->n_axes_blocks},
+                   {cuda_count, l->n_count_blocks},
+                   {cuda_scan, l->n_scan_blocks}};
     int r = 0;
-    if (l->n_blocks > 0)
-        r = launch(&l->header, dim3(l->n_blocks, l->n_grains), slot, l->n_grains, stream);
-    for (u32 i = 0; r == 0 && i < sizeof(tasks) / sizeof(tasks[0]); i++) {
-        if (tasks[i].n_blocks > 0)
-            r = launch_task(tasks[i].kernel, &l->header, dim3(tasks[i].n_blocks, l->n_grains), slot,
-                            l->n_grains, stream);
+    for (u32 i = 0; r == 0 && i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+        dim3 grid(kernels[i].n_blocks, l->n_grains);
+        if (kernels[i].n_blocks == 0)
+            continue;
+        r = kernels[i].kernel
+                ? launch_task(kernels[i].kernel, &l->header, grid, slot, l->n_grains, stream)
+                : launch(&l->header, grid, slot, l->n_grains, stream);
     }
     return r;
 }
@@ -151,11 +172,11 @@ extern "C" int cuda_interpreter_warm_up(void *scratch, cuda_stream stream)
         header.kernel = (uint8_t)kernel;
         r = launch(&header, dim3(1), (char *)scratch, 0, stream);
     }
-    if (r == 0)
-        r = launch_task(cuda_reduce_axes, &header, dim3(1), (char *)scratch, 0, stream);
-    if (r == 0)
-        r = launch_task(cuda_count, &header, dim3(1), (char *)scratch, 0, stream);
-    return r ? r : launch_task(cuda_scan, &header, dim3(1), (char *)scratch, 0, stream);
+    task_kernel *const tasks[] = {cuda_windows, cuda_ranks, cuda_reduce_axes, cuda_count,
+                                  cuda_scan};
+    for (u32 i = 0; r == 0 && i < sizeof(tasks) / sizeof(tasks[0]); i++)
+        r = launch_task(tasks[i], &header, dim3(1), (char *)scratch, 0, stream);
+    return r;
 }
 
 /* A thread's local memory, for as many threads as the device runs at a time. */
@@ -163,8 +184,11 @@ extern "C" int cuda_interpreter_local_bytes(uint64_t *ret_n_bytes)
 {
     const void *const kernels[] = {(const void *)cuda_interpret_light,
                                    (const void *)cuda_interpret_full,
-                                   (const void *)cuda_reduce_axes, (const void *)cuda_count,
-                                   (const void *)cuda_scan};
+                                   (const void *)cuda_reduce_axes,
+                                   (const void *)cuda_count,
+                                   (const void *)cuda_scan,
+                                   (const void *)cuda_windows,
+                                   (const void *)cuda_ranks};
     uint64_t most = 0;
     for (u32 i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
         cudaFuncAttributes attributes;

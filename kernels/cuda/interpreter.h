@@ -14,7 +14,8 @@ struct interpreter_range {
 struct interpreter_launch {
     struct code_header header;
     /* The grids: blocks of the grain that has the most. 0: the kernel has nothing to do. */
-    uint32_t n_grains, n_blocks, n_axes_blocks, n_count_blocks, n_scan_blocks;
+    uint32_t n_grains, n_window_blocks, n_rank_blocks, n_blocks, n_axes_blocks, n_count_blocks,
+        n_scan_blocks;
     /* What they touch of the slot: they read [0, read_bytes) and what they have written. */
     uint64_t read_bytes, write_offset, write_bytes;
     /* And of the memory outside: all that they read, and all that they write, lies in here. */

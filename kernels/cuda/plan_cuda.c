@@ -15,6 +15,7 @@
  * it.
  */
 #include "kernels/cuda/tile.h"
+#include "kernels/op_costs.h"
 #include "kernels/plan/estimate.h"
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
@@ -37,14 +38,28 @@
 #define PRODUCT_RATE 5e11
 #define JOB_SECONDS  100e-6
 
+/* More than the steps that a core takes: all that a window has is looked at. */
+static uint64_t windows_worst_ns(const struct plan_tile_size *size)
+{
+    const struct pass *pass = &size->program->passes[size->pass];
+    uint64_t n_looks = 0;
+
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const struct program_window *w = &size->program->windows[__builtin_ctzll(left)];
+        n_looks += op_window_elements(w, size->program->passes[w->pass].ndim);
+    }
+    return n_looks * OP_WINDOW_LOOK_WORST_NS * size->room->n_elements;
+}
+
 static bool suits_tile(const struct plan_tile_size *size)
 {
     uint64_t moved = size->room->input_bytes + size->room->output_bytes;
+    uint64_t worst_ns = size->worst_ns + windows_worst_ns(size);
 
     return size->n_grains <= CUDA_TILE_MAX_GRAINS &&
            cuda_tile_need_bytes(size->program, size->pass, size->n_grains, size->room) <=
                size->limits->slot_bytes &&
-           size->worst_ns / CORES * size->n_grains <= PLAN_LONG_TURN_NS &&
+           worst_ns / CORES * size->n_grains <= PLAN_LONG_TURN_NS &&
            (moved * (size->n_grains / 2) < MIN_TILE_BYTES || size->n_tiles >= MIN_TILES);
 }
 
@@ -213,6 +228,7 @@ const struct plan_engine plan_cuda = {
     .has_link = true,
     .most_loop_ns = MOST_LOOP_NS,
     .slot_need_bytes = cuda_tile_need_bytes,
+    .why_no_window = encode_no_window,
     .suits_tile = suits_tile,
     .most_continued_rows = most_continued_rows,
     .n_computing = n_computing,

@@ -32,6 +32,14 @@ static uint64_t n_elements_of(const struct pass *pass)
     return n;
 }
 
+static unsigned count_windows(const struct encode_places *places)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < places->n_places; i++)
+        n += places->places[i].what == ENCODE_WINDOW;
+    return n;
+}
+
 /* What the header says of records and results; all offsets up to the grains'. n_cells: of the
  * largest node. */
 static int encode(const struct program *program, unsigned pass, const struct engine_view *reduced,
@@ -48,10 +56,12 @@ static int encode(const struct program *program, unsigned pass, const struct eng
         return r;
     unsigned ndim = (unsigned)program->passes[pass].ndim;
     h->place_bytes = tile_place_bytes(&program->passes[pass]);
+    h->window_bytes = tile_window_bytes(&program->passes[pass]);
+    h->n_windows = count_windows(ret_places);
+    h->windows_at = (uint32_t)sizeof(struct code_grain) + h->n_places * h->place_bytes +
+                    tile_runs_bytes(ret_places, ndim);
     h->grain_bytes =
-        (uint32_t)round_up_u64(sizeof(struct code_grain) + h->n_places * h->place_bytes +
-                                   tile_runs_bytes(ret_places, ndim),
-                               RECORD_ALIGN);
+        (uint32_t)round_up_u64(h->windows_at + h->n_windows * h->window_bytes, RECORD_ALIGN);
     h->grains_offset = (uint32_t)round_up_u64(n_bytes, RECORD_ALIGN);
     h->result_bytes = h->n_states * (uint32_t)sizeof(struct code_state);
     uint64_t n_blocks = (n_elements_of(&program->passes[pass]) - 1) / CODE_BLOCK_ELEMENTS + 1;
@@ -59,13 +69,14 @@ static int encode(const struct program *program, unsigned pass, const struct eng
     return 0;
 }
 
-/* Of all values of a grain, each rounded up. */
+/* Of all values and windows of a grain, each rounded up. */
 static uint64_t values_bytes(const struct encode_places *places, uint64_t n_elements)
 {
     uint64_t n_bytes = 0;
-    for (unsigned i = places->n_places - places->n_values; i < places->n_places; i++)
-        n_bytes += round_up_u64(n_elements * dtype_size((enum dtype)places->places[i].dtype),
-                                ENGINE_SLOT_ALIGN);
+    for (unsigned i = 0; i < places->n_places; i++)
+        if (places->places[i].what == ENCODE_WINDOW || i >= places->n_places - places->n_values)
+            n_bytes += round_up_u64(n_elements * dtype_size((enum dtype)places->places[i].dtype),
+                                    ENGINE_SLOT_ALIGN);
     return n_bytes;
 }
 
@@ -199,6 +210,8 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
     struct interpreter_launch launch = {
         .header = t->header,
         .n_grains = t->n_grains,
+        .n_window_blocks = t->has_windows ? t->n_window_blocks : 0,
+        .n_rank_blocks = t->has_ranks ? t->n_window_blocks : 0,
         .n_blocks = t->header.n_insns > 0 ? t->n_blocks : 0,
         .n_axes_blocks = t->header.n_axes_tasks > 0 ? t->n_task_blocks : 0,
         .n_count_blocks = t->n_count_blocks,

@@ -12,7 +12,8 @@
  * of other kernels: they read operands where they are and values that were computed where the first
  * kernel has stored them, and make the grain's node (kernels/reductions/reduce.h), or write its
  * outputs and leave the scans' states: the bits depend on nothing but the grain and the states
- * before it.
+ * before it. Windows (device/window.inc) are made before, by kernels that lay them beside the
+ * values, of which the interpreter reads them as of inputs.
  *
  * Pure code on the host's memory: no CUDA call but in cuda_tile_launch(). Not thread-safe; the
  * struct may go from thread to thread.
@@ -39,8 +40,10 @@ struct cuda_tile {
     uint64_t grains_offset, grain_bytes; /* records */
     uint64_t inputs_end, inputs_limit;   /* of what is used; of what is reserved */
     uint64_t results_offset, outputs_end, outputs_limit;
-    uint64_t values_offset, values_bytes;             /* values_bytes: of a grain */
-    unsigned n_blocks, n_task_blocks, n_count_blocks; /* of the grain so far that has the most */
+    uint64_t values_offset, values_bytes; /* values_bytes: of a grain */
+    /* Of the grain so far that has the most. */
+    unsigned n_blocks, n_task_blocks, n_count_blocks, n_window_blocks;
+    bool has_windows, has_ranks;                            /* to be made before the pass is run */
     struct interpreter_range outside_read, outside_written; /* of all grains */
     struct code_header header;
     struct encode_places places;

@@ -30,12 +30,6 @@ uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim)
     return places->has_tasks ? ndim * (uint32_t)sizeof(struct code_run) : 0;
 }
 
-static struct code_place *place_in(const struct cuda_tile *t, struct code_grain *grain,
-                                   unsigned index)
-{
-    return (struct code_place *)((char *)(grain + 1) + (uint64_t)index * t->header.place_bytes);
-}
-
 /* Fastest axis first. */
 static unsigned merge_axes(const struct engine_box *box, const int64_t *strides,
                            struct code_axis *ret_axes)
@@ -147,7 +141,7 @@ static void write_places(struct cuda_tile *t, const struct engine_box *box,
     for (unsigned i = 0; i < t->places.n_places; i++) {
         const struct encode_place *place = &t->places.places[i];
         enum dtype dtype = (enum dtype)place->dtype;
-        struct code_place *to = place_in(t, grain, i);
+        struct code_place *to = tile_place_in(t, grain, i);
         const struct engine_view *view;
         switch (place->what) {
         case ENCODE_INPUT: tile_write_view(t, box, &inputs[place->index], dtype, to); break;
@@ -169,6 +163,22 @@ static void write_places(struct cuda_tile *t, const struct engine_box *box,
             break;
         default: value_offset += write_value(t, grain, value_offset, dtype, to); break;
         }
+    }
+}
+
+static void write_windows(struct cuda_tile *t, const struct engine_box *box,
+                          const struct engine_view *inputs, struct code_grain *grain)
+{
+    for (unsigned i = 0, n = 0; n < t->header.n_windows; i++) {
+        const struct encode_place *place = &t->places.places[i];
+        if (place->what != ENCODE_WINDOW)
+            continue;
+        bool is_rank = t->program->windows[place->index].op == OP_WINDOW_RANK;
+        t->has_windows |= !is_rank;
+        t->has_ranks |= is_rank;
+        tile_write_window(t, box, i, inputs, grain,
+                          (struct code_window *)((char *)grain + t->header.windows_at +
+                                                 (uint64_t)n++ * t->header.window_bytes));
     }
 }
 
@@ -208,7 +218,7 @@ static void write_runs(struct cuda_tile *t, const struct engine_box *box, struct
 {
     const struct pass *pass = &t->program->passes[t->pass];
     struct code_run reduced[ARRAY_MAX_NDIM],
-        *kept = (struct code_run *)place_in(t, grain, t->header.n_places);
+        *kept = (struct code_run *)tile_place_in(t, grain, t->header.n_places);
     int64_t steps[ARRAY_MAX_NDIM];
     uint64_t n = 1, n_cells = 1;
     number_axes(pass, pass->reduced_axes, steps);
@@ -262,8 +272,11 @@ void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
     assert(n_elements > 0 && n_elements <= INT32_MAX);
     *grain = divide_grain(t, n_elements);
     write_places(t, box, inputs, outputs, reduced, grain);
+    write_windows(t, box, inputs, grain);
     if (t->places.has_tasks)
         write_tasks(t, box, grain);
     t->n_blocks = (unsigned)max_u64(t->n_blocks, grain->n_blocks);
+    t->n_window_blocks =
+        (unsigned)max_u64(t->n_window_blocks, (n_elements - 1) / CODE_TASK_THREADS + 1);
     t->n_grains++;
 }

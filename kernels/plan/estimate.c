@@ -166,9 +166,10 @@ static double windows_work(const struct plan_estimate *e, const struct pass *pas
     for (uint64_t left = pass->windows_used; left; left &= left - 1) {
         const struct program_window *w = &program->windows[__builtin_ctzll(left)];
         const struct pass *of = &program->passes[w->pass];
-        uint64_t n_taps = op_window_taps(w, of->ndim);
+        uint64_t n_taps = e->p->limits->engine->fills_slots ? op_window_elements(w, of->ndim)
+                                                            : op_window_taps(w, of->ndim);
         work += 1 + insns_work(e, of) + windows_work(e, of);
-        work += (double)n_taps * (w->n_weights > 0 ? WORK_PER_TAP : WORK_PER_PLACE);
+        work += (double)n_taps * (w->op == OP_WINDOW_RANK ? WORK_PER_PLACE : WORK_PER_TAP);
         for (int i = 0; i < of->ndim && n_taps == 0; i++)
             work += w->size[i] > 1 ? WORK_PER_WINDOW_STEP : 0;
     }

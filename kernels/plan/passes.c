@@ -478,7 +478,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list.n += planner_list_states(p, pass, list.reach, list.operands + list.n);
     list_results(p, of_products, &list);
     list_values(p, index, &list);
-    list.n += planner_list_windows(p->program, pass, &list.windows, list.operands + list.n);
+    list.n += planner_list_windows(p, pass, &list.windows, list.operands + list.n);
     if (!planner_windows_fit(&list.windows))
         return planner_refuse_windows(p, pass);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);

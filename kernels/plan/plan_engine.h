@@ -50,7 +50,6 @@ struct plan_engine {
     bool has_link;    /* it computes in a memory of its own, behind a link */
     bool has_qr;      /* it computes QR_Rs */
     bool has_repeats; /* it has passes with repeats */
-    bool has_windows; /* it computes windows */
     /* It computes passes with loops that take no longer for an element on one core, at their worst.
      */
     uint64_t most_loop_ns;
@@ -63,6 +62,9 @@ struct plan_engine {
     /* What a slot must hold at least for so many grains; UINT64_MAX: they fit nowhere. */
     uint64_t (*slot_need_bytes)(const struct program *program, unsigned pass, uint64_t n_grains,
                                 const struct engine_room *room);
+    /* Why it does not make this window, for people; NULL: it makes it, or, of the pointer, all. */
+    const char *(*why_no_window)(const struct program *program,
+                                 const struct program_window *window);
     bool (*suits_tile)(const struct plan_tile_size *size);
     /* Rows of a cell that one grain after the other may take into the same node; 0: none. */
     int64_t (*most_continued_rows)(const struct program *program, const struct pass *pass);

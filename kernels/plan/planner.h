@@ -88,7 +88,8 @@ int planner_refuse_at(const struct planner *p, enum gad_status status,
 /* reach.c: limit-exceeded where not even one element of all that the pass reads and keeps together
  * fits a grain. Those before say more; this is what none of them has foreseen. */
 int planner_refuse_element(const struct planner *p, const struct pass *pass);
-/* window_grids.c: what of a grain the engine keeps for windows, each of these an internal operand.
+/* window_grids.c: what of a grain the engine keeps for windows, each of these an internal operand:
+ * in a thread's memory, or in the slot.
  */
 #define PLANNER_MAX_WINDOW_GRIDS (4 * PROGRAM_MAX_MADE_WINDOWS)
 struct planner_windows {
@@ -97,7 +98,7 @@ struct planner_windows {
     int64_t reach[PLANNER_MAX_WINDOW_GRIDS][ARRAY_MAX_NDIM];
 };
 /* Those of the pass; returns how many. */
-unsigned planner_list_windows(const struct program *program, const struct pass *pass,
+unsigned planner_list_windows(const struct planner *p, const struct pass *pass,
                               struct planner_windows *ret, struct geometry_operand *ret_operands);
 /* Of one element. */
 bool planner_windows_fit(const struct planner_windows *windows);

@@ -99,11 +99,6 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
             : &input->place;
     bool is_mixed;
 
-    if (!p->limits->engine->has_windows && pass->windows_used) {
-        error_set(p->error, GAD_NO_ENGINE, "engine", "windows are computed on the CPU");
-        error_expected(p->error, "engine \"cpu\" or \"auto\"");
-        return GAD_NO_ENGINE;
-    }
     if (planner_is_stream(&arg->array))
         return refuse(p, place, arg->name, "it is a stream, which is read once, row by row");
     if (arg->array.at.kind != LOCATION_PROVIDER)
@@ -119,6 +114,24 @@ static int check_input(const struct planner *p, const struct pass *pass, unsigne
         return refuse(p, place, arg->name,
                       "its blocks are asked of a client, and go on beyond the end of an "
                       "axis in one way, not with 'wrap' and another mode");
+    return 0;
+}
+
+static int check_windows(const struct planner *p, const struct pass *pass)
+{
+    const struct plan_engine *engine = p->limits->engine;
+    char at[PROGRAM_PLACE_SIZE];
+
+    for (uint64_t left = pass->windows_used; left && engine->why_no_window; left &= left - 1) {
+        const struct program_window *w = &p->program->windows[__builtin_ctzll(left)];
+        const char *why = engine->why_no_window(p->program, w);
+        if (!why)
+            continue;
+        error_set(p->error, GAD_NO_ENGINE, "engine", "%s%s", program_format_place(&w->place, at),
+                  why);
+        error_expected(p->error, "engine \"cpu\" or \"auto\"");
+        return GAD_NO_ENGINE;
+    }
     return 0;
 }
 
@@ -138,13 +151,14 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
 {
     int64_t n_all = 0;
     unsigned operand = 0;
+    int r = check_windows(p, pass);
 
-    for (unsigned i = 0; i < p->program->n_inputs; i++) {
+    for (unsigned i = 0; r == 0 && i < p->program->n_inputs; i++) {
         const struct program_input *input = &p->program->inputs[i];
         if (!(pass->inputs_used >> i & 1))
             continue;
         bool is_around = pass->repeats != 0 || neighbours_are(p->program, pass, i);
-        int r = is_around ? check_input(p, pass, i) : 0;
+        r = is_around ? check_input(p, pass, i) : 0;
         if (r)
             return r;
         const struct geometry_operand *shape = &p->operands[operand++].shape;
@@ -157,7 +171,7 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
         if (shape->reach && n_all > MOST_ALL_BYTES)
             return refuse_bytes(p, input, n_all, MOST_ALL_BYTES);
     }
-    return 0;
+    return r;
 }
 
 int planner_check_places(const struct planner *p, unsigned pass)

@@ -6,8 +6,10 @@
  *     the result         what the windows that read it have around them
  *     the operand        and what this one has
  *
- * All are taken to be there at a time, which they hardly ever are. Called by passes.c.
+ * All are taken to be there at a time, which they hardly ever are. A device has the results alone,
+ * among the values of its slot. Called by passes.c.
  */
+#include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
@@ -59,13 +61,29 @@ static void add_window(const struct listing *l, unsigned index, int ndim, const 
         add_window(l, (unsigned)__builtin_ctzll(left), pass->ndim, own);
 }
 
-unsigned planner_list_windows(const struct program *program, const struct pass *pass,
+/* What a device makes at once: of the grain's elements alone. */
+static unsigned list_results(const struct program *program, const struct pass *pass,
+                             struct geometry_operand *ret_operands)
+{
+    unsigned n = 0;
+    for (uint64_t left = pass->windows_used; left; left &= left - 1)
+        ret_operands[n++] = (struct geometry_operand){
+            .dtype = (enum dtype)program->windows[__builtin_ctzll(left)].dtype,
+            .ndim = pass->ndim,
+            .shape = pass->shape,
+            .is_internal = true};
+    return n;
+}
+
+unsigned planner_list_windows(const struct planner *p, const struct pass *pass,
                               struct planner_windows *ret, struct geometry_operand *ret_operands)
 {
-    const struct listing l = {program, ret};
+    const struct listing l = {p->program, ret};
     const int64_t none[ARRAY_MAX_NDIM] = {0};
     ret->n = 0;
     ret->operands = ret_operands;
+    if (p->limits->engine->fills_slots)
+        return list_results(p->program, pass, ret_operands);
     for (uint64_t left = pass->windows_used; left; left &= left - 1)
         add_window(&l, (unsigned)__builtin_ctzll(left), pass->ndim, none);
     return ret->n;

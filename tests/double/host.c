@@ -34,6 +34,7 @@
 #include "kernels/cuda/device/axes.inc"
 #include "kernels/cuda/device/count.inc"
 #include "kernels/cuda/device/scan.inc"
+#include "kernels/cuda/device/window.inc"
 
 #define SHARED_ALIGN 16u
 
@@ -65,6 +66,18 @@ static void scan(const struct code_header *h, char *slot, void *shared, u32 grai
     run_scan_block(h, slot, (u64 *)shared, grain, block);
 }
 
+static void make_windows(const struct code_header *h, char *slot, void *shared, u32 grain,
+                         u32 block)
+{
+    (void)shared;
+    run_window_block(h, slot, grain, block);
+}
+
+static void make_ranks(const struct code_header *h, char *slot, void *shared, u32 grain, u32 block)
+{
+    run_rank_block(h, slot, (u64 *)shared, grain, block);
+}
+
 static int run_kernel(const struct interpreter_launch *launch, char *slot, block_function *run,
                       u32 n_blocks, uint64_t shared_bytes)
 {
@@ -88,6 +101,8 @@ int cuda_interpreter_run_on_host(const struct interpreter_launch *launch, void *
         u32 n_blocks;
         uint64_t shared_bytes;
     } kernels[] = {
+        {make_windows, launch->n_window_blocks, 0},
+        {make_ranks, launch->n_rank_blocks, CODE_RANK_SHARED_ITEMS * sizeof(u64)},
         {interpret, launch->n_blocks, launch->header.shared_bytes},
         {reduce_axes, launch->n_axes_blocks, AXES_STATES * sizeof(struct code_state)},
         {count, launch->n_count_blocks, sizeof(struct count_shared)},

@@ -60,7 +60,7 @@ int cuda_interpreter_warm_up(void *scratch, cuda_stream stream)
         .slot_bytes = CUDA_SLOT_MIN_BYTES,
         .is_warm_up = true,
     };
-    for (int kernel = 0; kernel < CODE_KERNEL_COUNT + 3; kernel++) { /* and those of tasks */
+    for (int kernel = 0; kernel < CODE_KERNEL_COUNT + 5; kernel++) { /* and those of tasks */
         int r = cuda_host_launch(&call, stream);
         if (r)
             return r;

@@ -9,33 +9,11 @@
  *
  * Called by window_make.c for each box.
  */
+#include "kernels/common/near_place.h"
 #include "kernels/cpu/windows/window_make.h"
 #include "proto/util.h"
 
 #include <string.h>
-
-static int64_t modulo(int64_t a, int64_t n)
-{
-    return a % n < 0 ? a % n + n : a % n;
-}
-
-/* Where along the axis the element is; -1: nowhere. */
-static int64_t place_of(enum near_mode mode, int64_t at, int64_t length)
-{
-    if (at >= 0 && at < length)
-        return at;
-    switch (mode) {
-    case NEAR_CONSTANT: return -1;
-    case NEAR_REFLECT:
-        if (length == 1)
-            return 0;
-        at = modulo(at, 2 * (length - 1));
-        return at < length ? at : 2 * (length - 1) - at;
-    case NEAR_SYMMETRIC: at = modulo(at, 2 * length); return at < length ? at : 2 * length - 1 - at;
-    case NEAR_WRAP: return modulo(at, length);
-    default: return at < 0 ? 0 : length - 1;
-    }
-}
 
 struct window_span window_span(enum near_mode mode, int64_t length, int64_t first, int64_t count)
 {
@@ -51,7 +29,7 @@ static int64_t source_of(const struct window_span *s, int64_t k)
 {
     if (s->mode == NEAR_WRAP)
         return k - s->length;
-    int64_t place = place_of(s->mode, s->first + k, s->length);
+    int64_t place = near_place_again(s->mode, s->first + k, s->length);
     return place < 0 ? -1 : place - s->first;
 }
 
