@@ -1,8 +1,8 @@
 /* Which operands of a pass have a place in a grain's record, and in which order.
  *
  * Inputs, as they are and from each offset from which they are read near, windows, which a kernel
- * before the interpreter has made, results of earlier passes
- * that have more than one element, and coordinates are loaded; stores are stored. Where all axes
+ * before the interpreter has made, results of earlier passes that have more than one element, and
+ * coordinates are loaded; stores are stored. Where all axes
  * are reduced the interpreter's threads take in what they have computed, and reductions need no
  * place, but for ARGMIN and ARGMAX the flat index, which is then the position. Tasks are what other
  * kernels do: reductions where some axes are kept, counts, scans. They read from places: the
