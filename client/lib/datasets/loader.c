@@ -248,11 +248,16 @@ static int all_are_held(const struct gad_loader *loader, struct gad_error *error
     return GAD_LIMIT_EXCEEDED;
 }
 
-/* Under the lock. Waits until a batch is ready. */
+static bool is_at_end(const struct gad_loader *loader)
+{
+    return loader->next >= loader_n_batches(loader);
+}
+
+/* Under the lock. Waits until a batch is ready, or others have taken all that there were. */
 static int wait_ready(struct gad_loader *loader, int timeout_ms, struct gad_error *error)
 {
     int64_t deadline = clock_deadline_ms(timeout_ms);
-    while (!loader->ready) {
+    while (!loader->ready && !is_at_end(loader)) {
         int64_t left = deadline == DEADLINE_NEVER ? INT32_MAX : deadline - clock_now_ms();
         if (loader->n_making == 0 && loader->n_free <= N_KEPT_BATCHES)
             return all_are_held(loader, error);
@@ -283,7 +288,7 @@ static int hand_over(struct gad_loader *loader, struct gad_batch *batch,
     if (error && !is_skipped)
         *error = batch->error;
     batches_give(loader, batch);
-    pthread_cond_broadcast(&loader->changed);
+    maker_wake(loader);
     loader->n_skipped += is_skipped;
     *ret_batch = NULL;
     return is_skipped ? 0 : r;
@@ -298,17 +303,19 @@ enum gad_status gad_loader_next(struct gad_loader *loader, int timeout_ms,
         return (enum gad_status)r;
     pthread_mutex_lock(&loader->lock);
     r = maker_start(loader, error);
-    while (r == 0 && !batch && loader->next < loader_n_batches(loader)) {
+    while (r == 0 && !batch && !is_at_end(loader)) {
         r = wait_ready(loader, timeout_ms, error);
-        if (r)
+        if (r || !loader->ready)
             break;
         batch = loader->ready;
         loader->ready = batch->next;
         if (!loader->ready)
             loader->ready_end = &loader->ready;
         loader->n_ready--;
-        pthread_cond_broadcast(&loader->changed);
         loader->next++;
+        maker_wake(loader);
+        if (is_at_end(loader)) /* others wait for what does not come */
+            pthread_cond_broadcast(&loader->changed);
         r = hand_over(loader, batch, &batch, error);
     }
     pthread_mutex_unlock(&loader->lock);
@@ -373,7 +380,7 @@ void gad_batch_release(struct gad_batch *batch)
     struct gad_loader *loader = batch->loader;
     pthread_mutex_lock(&loader->lock);
     batches_give(loader, batch);
-    pthread_cond_broadcast(&loader->changed);
+    maker_wake(loader);
     pthread_mutex_unlock(&loader->lock);
     unref(loader);
 }

@@ -157,4 +157,7 @@ void loader_check_others(struct gad_loader *loader, const struct epoch_order *or
  */
 void loader_prepare(struct gad_loader *loader);
 int maker_start(struct gad_loader *loader, struct gad_error *error) GAD_MUST_CHECK; /* locked */
+/* Under the lock, after a batch was taken or given back: if there is something to make now. A wake
+ * for nothing costs more than the batch that is handed over. */
+void maker_wake(struct gad_loader *loader);
 void maker_stop(struct gad_loader *loader);

@@ -28,6 +28,12 @@ static uint64_t find_work(const struct gad_loader *loader)
     return n;
 }
 
+void maker_wake(struct gad_loader *loader)
+{
+    if (find_work(loader) > 0)
+        pthread_cond_broadcast(&loader->changed);
+}
+
 static void append_ready(struct gad_loader *loader, struct gad_batch *batch)
 {
     batch->next = NULL;

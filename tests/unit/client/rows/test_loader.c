@@ -274,3 +274,38 @@ Test(loader, says_so_in_a_child_of_fork)
     gad_loader_free(loader);
     gad_dataset_free(dataset);
 }
+
+/* Whether there was a batch; NULL: the call failed. */
+static void *take_next(void *loader)
+{
+    static const bool answers[] = {false, true};
+    struct gad_batch *batch;
+    if (gad_loader_next(loader, 5000, &batch, NULL) != GAD_OK)
+        return NULL;
+    gad_batch_release(batch);
+    return (void *)(uintptr_t)&answers[batch != NULL];
+}
+
+Test(loader, threads_that_wait_learn_that_another_took_the_last_batch)
+{
+    enum { N_THREADS = 6 };
+    put_npy();
+    const struct gad_loader_options options = {.batch_size = N, .shuffle = GAD_SHUFFLE_EXACT};
+    struct gad_dataset *dataset = open_dataset("x.npy", "y.npy");
+    for (int round = 0; round < 10; round++) {
+        struct gad_loader *loader = make_loader(dataset, &options);
+        pthread_t threads[N_THREADS];
+        int n_batches = 0;
+        for (int i = 0; i < N_THREADS; i++)
+            cr_assert(eq(int, pthread_create(&threads[i], NULL, take_next, loader), 0));
+        for (int i = 0; i < N_THREADS; i++) {
+            void *said;
+            pthread_join(threads[i], &said);
+            cr_assert(said != NULL, "a thread waited for a batch that does not come");
+            n_batches += *(const bool *)said;
+        }
+        cr_assert(eq(int, n_batches, 1));
+        gad_loader_free(loader);
+    }
+    gad_dataset_free(dataset);
+}
