@@ -84,6 +84,27 @@ def test_of_every_function_shape_dtype_and_mode(w):
         check(w.compute(text, u=u), wanted(op, found), largest, f"{text} of {u.shape} {u.dtype}")
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_places_in_large_windows_of_every_dtype(w):
+    """Of elements that differ in any bit, and of a few values, beside both zeros, infinities and NaN."""
+    rng = np.random.default_rng(6)
+    for dtype in ("f4", "f8", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"):
+        for sizes in ((13, 13), (31, 33), (1, 302)):
+            u = rng.integers(0, 256, (6, 37 * np.dtype(dtype).itemsize), "u1")
+            u = u.view(dtype) if dtype != "?" else u < 128
+            if dtype[0] == "f":
+                u[rng.random(u.shape) < 0.3] = -0.0
+                u = np.select([np.isnan(u), rng.random(u.shape) < 0.2], [-np.inf, 0], u)
+                u[0, 0] = np.nan if sizes[0] == 1 else np.inf
+            elif dtype != "?" and sizes[0] == 13:
+                u = u % 5
+            line = np.sort(windows(u, sizes, "edge").reshape(*u.shape, -1), axis=-1)
+            for place in (0, 70, line.shape[-1] - 1):
+                want = np.where(line[..., -1] != line[..., -1], line[..., -1], line[..., place])
+                got = w.compute(f"window_rank(u, {place}, {sizes})", u=u)
+                np.testing.assert_array_equal(got, want, f"{place} of {sizes} {dtype}")
+
+
 def test_kernels(w):
     rng = np.random.default_rng(2)
     for case in range(60):
