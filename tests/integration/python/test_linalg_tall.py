@@ -230,8 +230,10 @@ def test_what_is_refused_says_why(la, gd):
 @pytest.fixture
 def slabs(la, monkeypatch):
     from gpuarrayd._linalg import matrices, singular, slabs, tall
-    for module in (matrices, singular, slabs, tall):
+    for module in (matrices, singular):
         monkeypatch.setattr(module, "MOST_COLUMNS", 4)
+    for module in (singular, slabs, tall):
+        monkeypatch.setattr(module, "QUICK_COLUMNS", 4)
     monkeypatch.setattr(slabs, "SLAB_BYTES", 8192)
     monkeypatch.setattr(matrices, "MADE_BYTES", 0)
     return la

@@ -36,6 +36,7 @@ NUMPY: Any = np  # whose overloads do not know of arguments that are passed on
 SMALL_BYTES = 16 << 20  # of float64, that NumPy decomposes by itself
 MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made or decomposed in memory
 MOST_COLUMNS = 1023  # that a QR decomposition by a job has
+QUICK_COLUMNS = 512  # up to which a job is no slower than LAPACK in this process
 MOST_SLAB_COLUMNS = 4096  # of R and as many rows below it, in this process: MADE_BYTES
 
 KINDS = ("svd", "pca", "eigh", "qr", "cov")

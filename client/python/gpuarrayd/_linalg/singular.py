@@ -4,9 +4,9 @@ With at most 1023 columns, or arrays with as few rows, all of them come from the
 decomposition, by one read, as close to exact as LAPACK's in float64; components from sums of
 products in one read, and a second one where variances below 1e-5 of the largest are wanted (of
 float32 1e-9). All singular values of matrices with up to 4096 columns, or rows, are found likewise,
-but by LAPACK in this process, as they are where the pool is too small for R. Of others, k are found
-by n_iter reads: those that stand out to some 1e-12 of their size, others as far as the reads got. U
-is one read more. Matrices that are small go to NumPy's own LAPACK.
+but of over 512 by LAPACK in this process, as they are where the pool is too small for R. Of others,
+k are found by n_iter reads: those that stand out to some 1e-12 of their size, others as far as the
+reads got. U is one read more. Matrices that are small go to NumPy's own LAPACK.
 
 Parameters
 ----------
@@ -76,8 +76,9 @@ from .._lazy.array import open as open_lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .._lazy.results import save
-from .matrices import (MOST_COLUMNS, MOST_SLAB_COLUMNS, NUMPY, Array, Callback, Run, data_of,
-                       decomposed, dense, destination, in_memory, is_small, is_wide, matrix_of)
+from .matrices import (MOST_COLUMNS, MOST_SLAB_COLUMNS, NUMPY, QUICK_COLUMNS, Array, Callback,
+                       Run, data_of, decomposed, dense, destination, in_memory, is_small, is_wide,
+                       matrix_of)
 from .slabs import values_by_slabs
 
 
@@ -146,7 +147,8 @@ def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_u
     if is_small(a) and out is None:
         found = NUMPY.linalg.svd(in_memory(a, run), full_matrices and k is None, compute_uv)
         return SVDResult(found[0][:, :k], found[1][:k], found[2][:k]) if compute_uv else found[:k]
-    if k is None and MOST_COLUMNS < min(rows, columns) <= MOST_SLAB_COLUMNS:
+    most = MOST_SLAB_COLUMNS if k is None else MOST_COLUMNS
+    if QUICK_COLUMNS < min(rows, columns) <= most:
         return _svd_by_slabs(matrix, k, compute_uv, out, run)
     data, is_turned = data_of(a), rows <= MOST_COLUMNS < columns
     if is_turned and not data.is_array and out is None:  # what is computed is turned at its sources

@@ -1,5 +1,5 @@
 """R by LAPACK in this process, slab by slab of a matrix's rows, in one read: of more columns than
-the R of a job has, and where the pool has no room for it.
+a job is quick with, and where the pool has no room for its R.
 
     | R    |          A slab has as many rows as there are columns, or more, so that R and the slab
     | slab | -> R     are at most 256 MiB.
@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import errors
 from .._lazy.array import Lazy
-from .matrices import (MOST_COLUMNS, MOST_SLAB_COLUMNS, NUMPY, Array, Run, check_few, data_of,
+from .matrices import (MOST_SLAB_COLUMNS, NUMPY, QUICK_COLUMNS, Array, Run, check_few, data_of,
                        decomposed, dense)
 
 SLAB_BYTES = 32 << 20  # of rows, where columns are few
@@ -58,7 +58,7 @@ def triangle_by_slabs(name: str, matrix: Lazy, run: Run, right: Lazy | None = No
 def triangle(name: str, matrix: Lazy, run: Run = Run()) -> Array:
     """R of the matrix in float64, in one read; its diagonal is not negative."""
     check_few(name, matrix)
-    if matrix.shape[1] <= MOST_COLUMNS:
+    if matrix.shape[1] <= QUICK_COLUMNS:
         try:
             return dense(decomposed("qr", matrix, run))
         except errors.TooLargeForPool:
@@ -78,7 +78,7 @@ def values_by_slabs(name: str, matrix: Lazy, run: Run, is_turned: bool) -> tuple
 def values_and_vectors(name: str, matrix: Lazy, run: Run,
                        is_turned: bool = False) -> tuple[Array, Array]:
     """The same, by a job where that can be."""
-    if matrix.shape[1] <= MOST_COLUMNS:
+    if matrix.shape[1] <= QUICK_COLUMNS:
         try:
             found = decomposed("svd", matrix, run)
             return dense(found["s"]), dense(found["vectors"])

@@ -10,7 +10,7 @@ Parameters
 a : Lazy or array_like
     A matrix; one that is over 256 MiB of float64 has at most 4096 columns, and at least as many
     rows. Of lstsq, ridge, svdvals and pinv it may have as few rows, and more columns, instead.
-    Of over 1023 columns, or where the pool is too small for R, LAPACK makes R in this process from
+    Of over 512 columns, or where the pool is too small for R, LAPACK makes R in this process from
     slabs of rows: in one read too, of up to some times 256 MiB.
 b : Lazy or array_like
     The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
@@ -66,7 +66,7 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import (MOST_COLUMNS, NUMPY, Array, Run, check_few, data_of, dense, has_few,
+from .matrices import (NUMPY, QUICK_COLUMNS, Array, Run, check_few, data_of, dense, has_few,
                        in_memory, is_small, is_tall, is_wide, matrix_of)
 from .singular import svd
 from .slabs import solved_by_slabs, triangle, values_and_vectors
@@ -102,7 +102,7 @@ def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[fl
         return _of_few_rows(name, matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond,
                             ridges, run)
     check_few(name, matrix)
-    if matrix.shape[1] <= MOST_COLUMNS:
+    if matrix.shape[1] <= QUICK_COLUMNS:
         try:
             return _of_jobs(a, right, rcond, ridges, run)
         except errors.TooLargeForPool:
