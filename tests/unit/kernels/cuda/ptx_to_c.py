@@ -4,15 +4,21 @@ Usage: ptx_to_c.py IN.ptx OUT.c PREFIX
 Every instruction becomes a call of a function of the same name (dots become underscores), which
 ptx_model.h and ptx_model_floats.h define; an instruction that is not there does not link.
 Registers become variables, labels labels, parameters pieces of memory. A function entry_f becomes
-void PREFIX_entry_f(result, argument, ..), all of them addresses; others are static. Enough of the
-language for functions that compute: what reads a thread's number, synchronises or uses shared
-memory is refused, by the linker at the latest.
+void PREFIX_entry_f(result, argument, ..), all of them addresses; others are static.
+
+A text with kernels (.entry) becomes one with void PREFIX_kernel(void *const *arguments) and the
+number of bytes it shares, for tests/unit/kernels/ptx/ptx_block.h, which runs a block's threads: its
+loads and stores of global and shared memory are checked, bar.sync yields. What is not known there
+(atomics, cp.async, shuffles, generic addresses) is refused, by the linker at the latest.
 """
 
 import re
 import sys
 
 C_TYPE = {"pred": "bool", "f32": "float", "f64": "double", "s32": "int32_t", "s64": "int64_t"}
+C_TYPE.update({"s8": "int8_t", "s16": "int16_t"})
+C_TYPE.update(dict.fromkeys(("b8", "u8"), "uint8_t"))
+C_TYPE.update(dict.fromkeys(("b16", "u16"), "uint16_t"))
 C_TYPE.update(dict.fromkeys(("b32", "u32"), "uint32_t"))
 C_TYPE.update(dict.fromkeys(("b64", "u64"), "uint64_t"))
 FLOATS = ("f32", "f64")
@@ -29,6 +35,9 @@ class Translator:
         self.scopes = [{}]  # register -> type
         self.out = []
         self.names = set()  # of functions declared so far
+        self.kernel = None  # whose body this is, and the bytes that its threads share
+        self.n_shared_bytes = 0
+        self.parameters = []  # of the kernel
 
     def type_of(self, register):
         for scope in reversed(self.scopes):
@@ -38,6 +47,8 @@ class Translator:
 
     def read(self, operand, wanted):
         """The operand as a C expression of the type `wanted`."""
+        if re.fullmatch(r"%(n?tid|n?ctaid)\.[xyz]", operand):
+            return f"({C_TYPE[wanted]})ptx_{operand[1:].replace('.', '_')}()"
         if operand.startswith("%"):
             has = self.type_of(operand)
             name = identifier(operand)
@@ -79,12 +90,18 @@ class Translator:
         registers, place = (operands[:n_items], operands[n_items]) if kind == "ld" else \
             (operands[1:], operands[0])
         size = int(item[1:]) // 8
+        space = next((p for p in parts if p in ("global", "shared", "local", "param")), "generic")
+        at = self.address(place)
+        if self.kernel and space not in ("local", "param"):
+            at = f"ptx_{kind}_{space}({at}, {n_items * size}, __LINE__)"
+        self.out.append(f"{{ const uintptr_t at = {at};")
         for i, register in enumerate(registers):
-            where = f"{self.address(place)} + {i * size}"
+            where = f"at + {i * size}"
             if kind == "ld":
                 self.write(register, f"load_{item}({where})", item)
             else:
                 self.out.append(f"store_{item}({where}, {self.read(register, item)});")
+        self.out.append("}")
 
     def move_pair(self, text):
         """mov.b64 {a, b}, x and mov.b64 x, {a, b}."""
@@ -152,6 +169,10 @@ class Translator:
             self.declare_registers(text)
         elif word in (".param", ".local", ".global"):
             self.declare_memory(text)
+        elif word == ".shared":
+            self.declare_shared(text)
+        elif text.split() == ["bar.sync", "0"]:
+            self.out.append("ptx_barrier(__LINE__);")
         elif word in ("bra", "bra.uni"):
             self.out.append(f"goto {identifier(text.split()[1])};")
         elif word == "ret":
@@ -182,8 +203,34 @@ class Translator:
         self.out.append(f"{what} unsigned char __attribute__((aligned(16))) "
                         f"{identifier(size[2])}[{n_bytes}]{' = ' + values[1] if values else ''};")
 
+    def declare_shared(self, text):
+        """An address in a block's shared memory is the distance from its beginning."""
+        align, bits, name, count = re.search(
+            r"\.align\s+(\d+)\s+\.b(\d+)\s+([\w$]+)(?:\[(\d+)\])?", text).groups()
+        start = -(-self.n_shared_bytes // int(align)) * int(align)
+        self.n_shared_bytes = start + int(bits) // 8 * int(count or 1)
+        self.out.append(f"enum {{ {identifier(name)} = {start} }};")
+
+    def kernel_head(self, text):
+        head = text[:text.index(")")]
+        name, *self.parameters = re.findall(r"(?:\.entry|\.[busf]\d+)\s+(?:\.ptr[ .\w]*\s)?([\w$]+)",
+                                            head)
+        self.kernel, self.n_shared_bytes = f"{self.prefix}_{identifier(name)}", 0
+        self.out.append(f"void {self.kernel}(void *const *arguments)")
+
+    def kernel_begin(self):
+        for i, parameter in enumerate(self.parameters):
+            self.out.append(f"void *const {identifier(parameter)} = arguments[{i}];")
+
+    def kernel_end(self):
+        self.out.append(f"const uint32_t {self.kernel}_shared_bytes = {self.n_shared_bytes};")
+        self.kernel, self.parameters = None, []
+
     def function(self, text):
         """The head of one, up to its body or the ; of a declaration."""
+        if ".entry" in text:
+            self.kernel_head(text)
+            return
         text = re.sub(r"\.visible|\.func|\.noreturn", "", text)
         result = re.match(r"\s*\(([^)]*)\)", text)
         rest = text[result.end():] if result else text
@@ -206,11 +253,15 @@ class Translator:
                 depth -= 1
                 self.scopes.pop()
                 self.out.append("}")
+                if depth == 0 and self.kernel:
+                    self.kernel_end()
             elif stripped == "{":
                 if pending:
                     self.function(pending)
                     pending = ""
                 self.out.append("{" + ("uint32_t carry = 0; (void)carry;" if depth == 0 else ""))
+                if depth == 0:
+                    self.kernel_begin()
                 depth += 1
                 self.scopes.append({})
             else:
@@ -229,9 +280,13 @@ class Translator:
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as source:
-        body = Translator(sys.argv[3]).translate(source.read())
+        text = source.read()
+    body = Translator(sys.argv[3]).translate(text)
+    headers = ["tests/unit/kernels/cuda/ptx_model_floats.h"]
+    if ".entry" in text:
+        headers.append("tests/unit/kernels/ptx/ptx_block.h")
     with open(sys.argv[2], "w", encoding="utf-8") as target:
-        target.write('#include "tests/unit/kernels/cuda/ptx_model_floats.h"\n' + body + "\n")
+        target.write("".join(f'#include "{h}"\n' for h in headers) + body + "\n")
 
 
 main()
