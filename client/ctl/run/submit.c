@@ -212,6 +212,7 @@ static int hand_over(struct start *start)
 {
     agent_place_init(&start->place);
     _cleanup_fd_ int lock = start->place.folder_fd < 0 ? -1 : agent_place_lock(&start->place);
+    (void)lock; /* given back at the end */
     int fd = start->place.folder_fd < 0 ? -1 : order_from_agent(start);
     if (fd < 0)
         fd = start_somewhere(start);

@@ -154,10 +154,11 @@ static void check_rules(const struct options *o, struct config_faults *faults)
 static void find_admin_group(struct options *o, struct config_faults *faults)
 {
     uint32_t id = (gid_t)-1;
-    if (o->admin_group[0] && !policy_find_id(o->admin_group, true, &id))
-        config_fault(faults, line_of(o, SETTING_ADMIN_GROUP),
-                     "admin-group: expected a group's name or number, found '%s'", o->admin_group);
-    o->admin_gid = id;
+    int r = o->admin_group[0] ? policy_find_id(o->admin_group, true, &id) : 0;
+    if (r)
+        policy_fault_id(faults, line_of(o, SETTING_ADMIN_GROUP), "admin-group: ", "group",
+                        o->admin_group, r);
+    o->admin_gid = r ? (gid_t)-1 : id;
 }
 
 void contradictions_check(struct options *o, struct config_faults *faults)

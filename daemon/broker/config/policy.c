@@ -14,13 +14,15 @@
 #include "proto/util.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ENTRY_SIZE  16384 /* of a user or group with its members */
-#define SHOWN_CHARS 40
+#define ENTRY_SIZE     16384 /* of a user or group with its members */
+#define ENTRY_MAX_SIZE (64u << 20)
+#define SHOWN_CHARS    40
 
 static const char user_prefix[] = "user ", group_prefix[] = "group ";
 
@@ -34,20 +36,50 @@ bool policy_is_section(const char *name)
     return has_prefix(name, user_prefix) || has_prefix(name, group_prefix);
 }
 
-bool policy_find_id(const char *name, bool is_group, uint32_t *ret_id)
+/* 0, -ENOENT, or why the system's lists do not answer. Groups with many members have long entries.
+ */
+static int look_up(const char *name, bool is_group, uint32_t *ret_id)
 {
-    char entry[ENTRY_SIZE], *end;
     struct passwd user, *found_user = NULL;
     struct group group, *found_group = NULL;
-    unsigned long number;
-    if (is_group && getgrnam_r(name, &group, entry, sizeof(entry), &found_group) == 0 &&
-        found_group)
-        return *ret_id = group.gr_gid, true;
-    if (!is_group && getpwnam_r(name, &user, entry, sizeof(entry), &found_user) == 0 && found_user)
-        return *ret_id = user.pw_uid, true;
-    number = strtoul(name, &end, 10);
+    int r = ERANGE;
+    for (size_t n = ENTRY_SIZE; r == ERANGE && n <= ENTRY_MAX_SIZE; n *= 4) {
+        char *entry = malloc(n);
+        if (!entry)
+            return -ENOMEM;
+        r = is_group ? getgrnam_r(name, &group, entry, n, &found_group)
+                     : getpwnam_r(name, &user, entry, n, &found_user);
+        free(entry);
+    }
+    if (found_group || found_user)
+        *ret_id = is_group ? group.gr_gid : user.pw_uid;
+    else if (r == 0)
+        r = ENOENT;
+    return -r;
+}
+
+int policy_find_id(const char *name, bool is_group, uint32_t *ret_id)
+{
+    char *end;
+    int r = look_up(name, is_group, ret_id);
+    if (r == 0 || !isdigit((unsigned char)name[0]))
+        return r;
+    errno = 0;
+    unsigned long number = strtoul(name, &end, 10);
+    if (*end != '\0' || errno != 0 || number >= UINT32_MAX)
+        return -ENOENT;
     *ret_id = (uint32_t)number;
-    return isdigit((unsigned char)name[0]) && *end == '\0' && number < UINT32_MAX;
+    return 0;
+}
+
+void policy_fault_id(struct config_faults *faults, unsigned line, const char *what,
+                     const char *kind, const char *name, int r)
+{
+    bool is_missing = r == -ENOENT;
+    config_fault(faults, line, "%sexpected a %s's name or number, found '%.*s'%s%s%s", what, kind,
+                 SHOWN_CHARS, name,
+                 is_missing ? "" : " (not looked up: ", is_missing ? "" : strerrordesc_np(-r),
+                 is_missing ? "" : ")");
 }
 
 static const struct policy_rule *find_rule(const struct policy *policy, bool is_group, uint32_t id)
@@ -66,9 +98,9 @@ struct policy_rule *policy_add(struct policy *policy, const char *section, unsig
     uint32_t id = 0;
     while (isspace((unsigned char)*name))
         name++;
-    if (strlen(name) >= SETTING_WORD_SIZE || !policy_find_id(name, is_group, &id)) {
-        config_fault(faults, line, "expected a %s's name or number, found '%.*s'", kind,
-                     SHOWN_CHARS, name);
+    int r = strlen(name) < SETTING_WORD_SIZE ? policy_find_id(name, is_group, &id) : -ENOENT;
+    if (r) {
+        policy_fault_id(faults, line, "", kind, name, r);
         return NULL;
     }
     const struct policy_rule *other = find_rule(policy, is_group, id);
@@ -112,25 +144,32 @@ void policy_set(struct policy_rule *rule, const char *name, const char *value, u
     }
 }
 
-static bool has_group(const gid_t *groups, unsigned n_groups, uint32_t id)
+/* Which rules are about the user, bits: the groups of one who has very many are looked through
+ * once, by whoever connects. */
+static uint64_t find_rules(const struct policy *p, uid_t uid, const gid_t *groups,
+                           unsigned n_groups)
 {
-    for (unsigned i = 0; i < n_groups; i++)
-        if (groups[i] == id)
-            return true;
-    return false;
+    uint64_t rules = 0;
+    for (unsigned k = 0; k < p->n_rules; k++) {
+        const struct policy_rule *rule = &p->rules[k];
+        bool is_about = !rule->is_group && rule->id == uid;
+        for (unsigned i = 0; rule->is_group && !is_about && i < n_groups; i++)
+            is_about = groups[i] == rule->id;
+        rules |= (uint64_t)is_about << k;
+    }
+    return rules;
 }
 
 void policy_find(const struct options *o, uid_t uid, const gid_t *groups, unsigned n_groups,
                  uint64_t ret_values[SETTING_N_OF_USERS])
 {
-    const struct policy *p = &o->policy;
+    _Static_assert(POLICY_MAX_RULES <= 64, "a bit each");
+    uint64_t rules = find_rules(&o->policy, uid, groups, n_groups);
     for (unsigned i = 0; i < SETTING_N_OF_USERS; i++) {
         const struct policy_rule *best = NULL;
-        for (unsigned k = 0; k < p->n_rules; k++) {
-            const struct policy_rule *rule = &p->rules[k];
-            bool is_own = !rule->is_group && rule->id == uid;
-            if (rule->lines[i] > 0 &&
-                (is_own || (!best && rule->is_group && has_group(groups, n_groups, rule->id))))
+        for (uint64_t left = rules; left != 0; left &= left - 1) {
+            const struct policy_rule *rule = &o->policy.rules[__builtin_ctzll(left)];
+            if (rule->lines[i] > 0 && (!best || !rule->is_group))
                 best = rule;
         }
         enum setting_id id = (enum setting_id)(SETTING_USER_WEIGHT + i);

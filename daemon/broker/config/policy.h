@@ -4,9 +4,12 @@
 
 #include "daemon/broker/config/config.h"
 
-/* A user's or group's name, or a number. May ask the system's lists of users and groups, as slow as
- * they are. */
-bool policy_find_id(const char *name, bool is_group, uint32_t *ret_id);
+/* A user's or group's name, or a number: 0, -ENOENT, or why the system's lists do not answer. They
+ * are as slow as they are. */
+int policy_find_id(const char *name, bool is_group, uint32_t *ret_id) GAD_MUST_CHECK;
+/* The fault of a name that was not found; `what`: "SETTING: " or "". */
+void policy_fault_id(struct config_faults *faults, unsigned line, const char *what,
+                     const char *kind, const char *name, int r);
 bool policy_is_section(const char *name);
 /* The rule of such a section; NULL: the mistake went to the faults. */
 struct policy_rule *policy_add(struct policy *policy, const char *section, unsigned line,

@@ -31,6 +31,7 @@
 #include "daemon/broker/jobs/submit.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/workers.h"
+#include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
@@ -121,7 +122,9 @@ static void refuse_carry(struct broker *broker, const struct worker *w, struct j
     const struct plan_limits *limits = worker_limits(w);
     bool of_device = sizes->of[CARRY_ON_DEVICE] > limits->device_carry_bytes;
     unsigned long long needed = sizes->of[of_device ? CARRY_ON_DEVICE : CARRY_IN_POOL];
-    unsigned long long there = limits->product_carry_bytes;
+    bool of_products = of_device || !limits->engine->has_link;
+    unsigned long long there =
+        of_products ? limits->product_carry_bytes : limits->carry_limit_bytes;
     error_set(&error, GAD_TOO_LARGE_FOR_POOL, NULL,
               "the job keeps %llu bytes of the %s, at most %llu can be lent", needed,
               of_device ? "device" : "pool", there);

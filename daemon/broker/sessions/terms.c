@@ -2,7 +2,9 @@
  *
  * Groups are those that the process had as it connected (SO_PEERGROUPS): the kernel's word, for
  * which no directory of users is asked, which may be slow. A user who connects from processes of
- * other groups has the terms of the last one.
+ * other groups has the terms of the last one. Groups can be left, not entered: a group's rule gives
+ * more for certain, but one who wants to can do without its lower limits; those are for [user] and
+ * [users].
  *
  * Called by session.c for each connection, and by broker.c.
  */

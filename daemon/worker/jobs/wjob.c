@@ -75,8 +75,8 @@ static int refuse_carry(const char *argument, uint64_t expected, uint64_t found,
     return GAD_BAD_REQUEST;
 }
 
-static int check_carries(const struct wjob *job, const struct plan_limits *limits,
-                         struct gad_error *error)
+int wjob_check_carries(const struct wjob *job, const struct plan_limits *limits,
+                       struct gad_error *error)
 {
     const struct wjob_identity *id = &job->identity;
     const struct plan *plan = &job->plan;
@@ -114,7 +114,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
         r = plan_make(job->request, job->program, job->is_in_place, &limits, &job->plan, error);
     if (r)
         return r;
-    r = check_carries(job, context->limits, error);
+    r = wjob_check_carries(job, context->limits, error);
     if (r)
         return r;
     job->fills_slots = context->limits->engine->fills_slots;
@@ -257,7 +257,8 @@ static int plan_without_mapping(struct wjob *job, const struct plan_limits *limi
     struct plan_limits own = *limits;
     own.memory_bytes = 0;
     own.carry_limit_bytes = min_u64(own.carry_limit_bytes, job->identity.carry_size_bytes);
-    return plan_make(job->request, job->program, job->is_in_place, &own, &job->plan, error);
+    int r = plan_make(job->request, job->program, job->is_in_place, &own, &job->plan, error);
+    return r ? r : wjob_check_carries(job, limits, error);
 }
 
 static int open_ports(struct wjob *job, const struct wjob_context *with, struct gad_error *error)

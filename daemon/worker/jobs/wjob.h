@@ -125,6 +125,10 @@ void wjob_set_state(struct wjob *job, enum wjob_state state);
 /* The first failure stays. */
 void wjob_fail(struct wjob *job, int status, const struct gad_error *error);
 
+/* Whether the plan needs no more than the carries that the job was given: after each planning. */
+int wjob_check_carries(const struct wjob *job, const struct plan_limits *limits,
+                       struct gad_error *error) GAD_MUST_CHECK;
+
 /* walks/walk.c ----------------------------------------------------------------------------- */
 
 /* The first stage begins; the carries are there. Stages without tiles are over at once: the job may

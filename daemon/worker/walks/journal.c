@@ -332,7 +332,7 @@ static int plan_again(struct wjob *job, const struct plan_limits *limits, struct
         error_found(error, "%s", why.found);
         return GAD_BAD_JOURNAL;
     }
-    return r;
+    return r ? r : wjob_check_carries(job, limits, error);
 }
 
 static int adopt(struct wjob *job, const struct plan_limits *limits, struct gad_error *error)
