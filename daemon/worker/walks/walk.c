@@ -164,7 +164,6 @@ static void cut_stage(struct wjob *job)
         return;
     w->end_grain = plan_open_grains(plan, w->length);
     w->end_tile = max_u64(w->first_tile, min_u64(w->end_tile, plan_open_tiles(plan, w->end_grain)));
-    w->n_tiles = w->end_tile;
 }
 
 static int refuse_lengths(const struct port *shorter, const struct port *longer,

@@ -119,7 +119,7 @@ struct walk {
     uint64_t round;
     uint64_t first_tile, end_tile;    /* of the stage in this round */
     uint64_t next_tile, n_tiles_done; /* of those */
-    uint64_t n_tiles;                 /* of the stage in all rounds */
+    uint64_t n_tiles;                 /* of the stage in all rounds, as planned */
     struct pass_ports ports;          /* of a pass; of a product the rings of all its passes */
     /* Of the job's open axis: INT64_MAX: it has not ended yet. end_grain: of the stage, behind its
      * last one; UINT64_MAX: that of its plan. */
