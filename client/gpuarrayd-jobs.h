@@ -1,5 +1,5 @@
-/** gpuarrayd: jobs of other processes of the same user, and many jobs as one. Included by
- * gpuarrayd.h.
+/** gpuarrayd: jobs of other processes of the same user, how they and the daemon went over time, and
+ * many jobs as one. Included by gpuarrayd.h.
  *
  * The daemon knows every job by its number (gad_job_id()), whichever connection it came over: it
  * can be looked at, waited for and cancelled from anywhere.
@@ -53,6 +53,18 @@ enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
  * Connection statuses. */
 enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
                              size_t *ret_n_jobs, struct gad_error *error);
+
+/* ---- Over time ----------------------------------------------------------------------------- */
+
+/** How the daemon's memory, pool, jobs and bytes went over time, from the ring of samples that it
+ * keeps: by seconds for ten minutes, then coarser, for a day.
+ * client: not NULL.
+ * last_ms: only those of so many milliseconds; 0: all that there are.
+ * ret_json: JSON text, the map of server.samples with all of its samples: uptime_ms, columns (names
+ * of numbers), samples (lists of numbers, the oldest first); the caller's, to be given to free().
+ * Connection statuses. */
+enum gad_status gad_samples_json(struct gad_client *client, uint64_t last_ms, char **ret_json,
+                                 struct gad_error *error);
 
 /* ---- Many steps of time -------------------------------------------------------------------- */
 

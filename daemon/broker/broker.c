@@ -23,6 +23,8 @@
 #include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/reload.h"
 #include "daemon/broker/jobs/planner.h"
+#include "daemon/broker/numbers/info.h"
+#include "daemon/broker/numbers/sampler.h"
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/server.h"
 #include "daemon/broker/sessions/session.h"
@@ -212,6 +214,7 @@ static void turn(void *userdata)
             check(broker);
     } while (!list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
              broker->needs_check || broker->has_room_again);
+    sampler_look_after(broker->sampler);
     if (log_has_untold() && !deadline_is_set(&broker->log_deadline))
         broker_set_deadline(broker, &broker->log_deadline, LOG_REPORT_NS, on_log_time);
 }
@@ -283,6 +286,8 @@ static int make_parts(struct broker *broker)
     if (r == 0)
         r = planner_new(broker, &broker->planner);
     if (r == 0)
+        r = sampler_new(broker, &broker->sampler);
+    if (r == 0)
         r = workers_new(broker);
     return r;
 }
@@ -344,6 +349,8 @@ void broker_deinit(struct broker *broker)
         close_all_sessions(broker);
         end_all_jobs(broker);
     }
+    info_forget_all(broker);
+    broker->sampler = sampler_free(broker->sampler);
     scans_free(broker);
     broker->planner = planner_free(broker->planner);
     workers_free(broker);

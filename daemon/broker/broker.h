@@ -23,6 +23,7 @@ struct notifier;
 struct planner;
 struct programs;
 struct reload;
+struct sampler;
 struct server;
 struct worker;
 
@@ -42,6 +43,7 @@ struct broker {
     struct notifier *notifier; /* NULL: nobody wants to be told */
     struct reload *reload;     /* NULL: there was none yet */
     struct metrics metrics;
+    struct sampler *sampler;
 
     struct list sessions, users, regions;
     struct list regions_by_id[BROKER_REGION_BUCKETS];
@@ -55,7 +57,7 @@ struct broker {
     uint64_t last_region_id, last_scan_id;
     uint32_t last_reader_id; /* of a scan */
 
-    struct list stats_waits; /* server.info that waits for workers */
+    struct list stats_waits; /* who waits for workers' numbers */
     struct deadline idle_deadline, drain_deadline, tidy_deadline, log_deadline;
 
     struct message_writer writer;  /* for one reply at a time */

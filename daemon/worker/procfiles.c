@@ -6,6 +6,7 @@
  * Called by program.c; asked by stats.c and writing.c.
  */
 #include "daemon/worker/procfiles.h"
+#include "proto/private_memory.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -20,13 +21,13 @@
 static struct {
     pthread_once_t once;
     DIR *descriptors;
-    int rollup_fd, meminfo_fd;
-} files = {.once = PTHREAD_ONCE_INIT, .rollup_fd = -1, .meminfo_fd = -1};
+    int statm_fd, meminfo_fd;
+} files = {.once = PTHREAD_ONCE_INIT, .statm_fd = -1, .meminfo_fd = -1};
 
 static void open_all(void)
 {
     files.descriptors = opendir("/proc/self/fd");
-    files.rollup_fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+    files.statm_fd = open(PRIVATE_MEMORY_FILE, O_RDONLY | O_CLOEXEC);
     files.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 }
 
@@ -38,7 +39,7 @@ void procfiles_open(void)
 unsigned procfiles_n_descriptors(void)
 {
     procfiles_open();
-    unsigned n = 0, n_own = 1u + (files.rollup_fd >= 0) + (files.meminfo_fd >= 0);
+    unsigned n = 0, n_own = 1u + (files.statm_fd >= 0) + (files.meminfo_fd >= 0);
     if (!files.descriptors)
         return 0;
     rewinddir(files.descriptors);
@@ -47,28 +48,22 @@ unsigned procfiles_n_descriptors(void)
     return n > n_own ? n - n_own : 0;
 }
 
-/* The value of a line "key: N kB". */
-static uint64_t bytes_of(int fd, const char *key, uint64_t missing)
-{
-    char text[TEXT_SIZE];
-    unsigned long long n_kib;
-    ssize_t n = fd >= 0 ? pread(fd, text, sizeof(text) - 1, 0) : -1;
-    if (n <= 0)
-        return missing;
-    text[n] = '\0';
-    const char *line = strstr(text, key);
-    return line && sscanf(line + strlen(key), ": %llu", &n_kib) == 1 ? n_kib * 1024 : missing;
-}
-
 uint64_t procfiles_private_bytes(void)
 {
     procfiles_open();
-    return bytes_of(files.rollup_fd, "\nAnonymous", 0);
+    return private_memory_bytes(files.statm_fd);
 }
 
 uint64_t procfiles_available_bytes(void)
 {
+    char text[TEXT_SIZE];
+    unsigned long long n_kib = 0;
     procfiles_open();
-    uint64_t n = bytes_of(files.meminfo_fd, "\nMemAvailable", 0);
-    return n > 0 ? n : UINT64_MAX;
+    ssize_t n = files.meminfo_fd >= 0 ? pread(files.meminfo_fd, text, sizeof(text) - 1, 0) : -1;
+    if (n <= 0)
+        return UINT64_MAX;
+    text[n] = '\0';
+    const char *line = strstr(text, "\nMemAvailable: ");
+    return line && sscanf(line, " MemAvailable: %llu", &n_kib) == 1 && n_kib > 0 ? n_kib * 1024
+                                                                                 : UINT64_MAX;
 }

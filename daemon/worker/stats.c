@@ -13,7 +13,6 @@
 #include "proto/wire/pack.h"
 
 #define MOVED_NS   UINT64_C(50000000)
-#define PRIVATE_NS UINT64_C(200000000)
 #define TOLD_SHARE 10 /* of a rate: so much more or less is news */
 
 /* What multiplies matrices of floats, or why nothing does. */
@@ -81,24 +80,11 @@ static void report_jobs(struct worker *w)
     sched_each(w->sched, worker_report_moved, w);
 }
 
-/* The kernel looks at every page of the pool for it, while no other thread can map anything:
- * whoever asks more often gets what is at most so old. */
-static uint64_t private_bytes(struct worker *w)
-{
-    uint64_t now = clock_ns();
-    if (!w->private_ns || now - w->private_ns >= PRIVATE_NS) {
-        w->private_bytes = procfiles_private_bytes();
-        w->private_ns = now;
-    }
-    return w->private_bytes;
-}
-
 /* What the kernel must look through its tables for. */
 static void pack_costly(msgpack_packer *p, struct worker *w, const struct sched_stats *stats)
 {
     pack_key_u64(p, "descriptors", procfiles_n_descriptors());
     pack_key_u64(p, "mappings", regions_n_mappings(w->regions) + stats->n_rings);
-    pack_key_u64(p, "private_bytes", private_bytes(w));
 }
 
 /* Whoever wants to know of jobs asks often: all that is then told is at hand. */
@@ -112,13 +98,14 @@ int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs)
     message_writer_clear(&w->writer);
     message_begin_result(&w->writer, message_id);
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, (with_jobs ? 6 : 9) + n_pairs);
+    msgpack_pack_map(p, (with_jobs ? 7 : 9) + n_pairs);
     pack_key_u64(p, "slots_lent", stats.slots.n_lent);
     pack_key_u64(p, "slots", stats.slots.n_slots);
     pack_key_u64(p, "carries", stats.slots.n_carries);
     pack_key_u64(p, "carry_bytes", stats.slots.carry_bytes);
     pack_key_u64(p, "jobs", stats.n_jobs);
     pack_key_u64(p, "threads_busy", stats.n_busy);
+    pack_key_u64(p, "private_bytes", procfiles_private_bytes());
     if (!with_jobs)
         pack_costly(p, w, &stats);
     if (n_pairs > 0)

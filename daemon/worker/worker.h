@@ -28,10 +28,9 @@ struct worker {
     struct tile *tile;              /* of a small job */
     char *small_carry;              /* its carry: PLAN_SMALL_CARRY_BYTES */
     struct message_writer writer;
-    uint64_t n_jobs;                    /* so far */
-    uint64_t moved_ns;                  /* when all jobs were last told of with job.moved */
-    uint64_t private_bytes, private_ns; /* of the process, when that was looked up */
-    double told_disk;                   /* the disk's rate that the broker knows */
+    uint64_t n_jobs;   /* so far */
+    uint64_t moved_ns; /* when all jobs were last told of with job.moved */
+    double told_disk;  /* the disk's rate that the broker knows */
 };
 
 /* Takes the engine (also on failure), starts the threads and queues worker.ready. -errno. */

@@ -26,6 +26,10 @@ void stats_write_prometheus(FILE *file, struct json_object *stats);
 /* A label's value: backslash, quote and newline escaped. */
 void stats_write_label_value(FILE *file, const char *text);
 
+/* ---- stats_plot.c: the samples (the map of server.samples) as a picture */
+/* last_ms: what its axis of time has; 0: all that there is. GAD_NO_MEMORY. */
+int stats_write_plot(FILE *file, struct json_object *samples, uint64_t last_ms);
+
 /* ---- stats_file.c */
 /* Writes a file whole or not at all: beside it under a hidden name, then renamed. Mode 0644. */
 int stats_replace_file(const char *path, const char *data, size_t n_bytes, struct gad_error *error);

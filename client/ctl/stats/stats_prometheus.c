@@ -33,6 +33,8 @@ static const struct family {
     const char *path, *label;
 } families[] = {
     {"uptime_seconds", "gauge", "Time since the daemon started.", SAMPLE_ONE, "uptime_s", NULL},
+    {"private_bytes", "gauge", "Private memory of the daemon's process.", SAMPLE_ONE,
+     "private_bytes", NULL},
     {"jobs", "gauge", "Jobs that have not ended, by state.", SAMPLE_PICKED, "jobs", "state"},
     {"jobs_submitted_total", "counter", "Jobs that were accepted.", SAMPLE_ONE, "jobs.submitted",
      NULL},
@@ -95,6 +97,8 @@ static const struct family {
      SAMPLE_ONE, "scans.taken", NULL},
     {"worker_ready", "gauge", "Whether the engine's worker takes jobs.", SAMPLE_ENGINES, "ready",
      NULL},
+    {"worker_private_bytes", "gauge", "Private memory of the engine's worker.", SAMPLE_ENGINES,
+     "private_bytes", NULL},
     {"worker_threads", "gauge", "Compute threads of the engine's worker.", SAMPLE_ENGINES,
      "threads", NULL},
     {"worker_threads_busy", "gauge", "Compute threads that work on a tile.", SAMPLE_ENGINES,

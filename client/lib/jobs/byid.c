@@ -6,6 +6,7 @@
  * daemon's own time-out, so the request is over when this function returns.
  */
 #include "client/lib/connection/client.h"
+#include "client/lib/jobs/ask.h"
 #include "client/lib/jobs/json.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
@@ -15,59 +16,61 @@
 
 #define ANSWER_GRACE_MS 5000 /* for the daemon to say that its time-out is over */
 
-/* One request whose map has a job, unless 0, and a time-out, unless negative. */
-static int ask_once(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
-                    int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+static int ask_once(struct gad_client *client, const struct question *question, int64_t deadline,
+                    struct reply **ret_reply, struct gad_error *error)
 {
     struct client_call call;
     uint32_t id;
     int r = client_ensure(client, deadline, 0, error);
     if (r == 0)
-        r = client_begin_call(client, method, &call, &id, error);
+        r = client_begin_call(client, question->method, &call, &id, error);
     if (r)
         return r;
     msgpack_packer *p = &client->writer.packer;
-    msgpack_pack_map(p, (size_t)(job != 0) + (timeout_ms >= 0));
-    if (job)
-        pack_key_u64(p, "job", job);
-    if (timeout_ms >= 0)
-        pack_key_u64(p, "timeout_ms", (uint64_t)timeout_ms);
+    msgpack_pack_map(p, question->n_numbers);
+    for (unsigned i = 0; i < question->n_numbers; i++)
+        pack_key_u64(p, question->numbers[i].key, question->numbers[i].value);
     return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
 }
 
 /* A question that only looks is asked once more where its daemon goes away over it: the answer of
  * the one that follows is as good. */
-static int ask_until(struct gad_client *client, const char *method, uint64_t job, int timeout_ms,
-                     int64_t deadline, struct reply **ret_reply, struct gad_error *error)
+static int ask_until(struct gad_client *client, const struct question *question, int64_t deadline,
+                     struct reply **ret_reply, struct gad_error *error)
 {
-    int r = ask_once(client, method, job, timeout_ms, deadline, ret_reply, error);
-    return r == GAD_DISCONNECTED && job == 0
-               ? ask_once(client, method, job, timeout_ms, deadline, ret_reply, error)
+    int r = ask_once(client, question, deadline, ret_reply, error);
+    return r == GAD_DISCONNECTED && !question->is_of_a_job
+               ? ask_once(client, question, deadline, ret_reply, error)
                : r;
 }
 
-static int check_client(const struct gad_client *client, struct gad_error *error)
+int client_ask(struct gad_client *client, const struct question *question, struct reply **ret_reply,
+               struct gad_error *error)
 {
-    return client ? 0 : error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+    if (!client)
+        return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+    return ask_until(client, question, clock_deadline_ms(client->timeout_ms), ret_reply, error);
 }
 
-static int ask(struct gad_client *client, const char *method, uint64_t job,
-               struct reply **ret_reply, struct gad_error *error)
+static int ask(struct gad_client *client, const char *method, struct reply **ret_reply,
+               struct gad_error *error)
 {
-    int r = check_client(client, error);
-    return r ? r
-             : ask_until(client, method, job, -1, clock_deadline_ms(client->timeout_ms), ret_reply,
-                         error);
+    return client_ask(client, &(struct question){.method = method}, ret_reply, error);
+}
+
+int client_ask_of_job(struct gad_client *client, const char *method, uint64_t job,
+                      struct reply **ret_reply, struct gad_error *error)
+{
+    const struct question question = {
+        .method = method, .is_of_a_job = true, .n_numbers = 1, .numbers = {{"job", job}}};
+    if (job == 0)
+        return error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");
+    return client_ask(client, &question, ret_reply, error);
 }
 
 enum gad_status gad_ping(struct gad_client *client, struct gad_error *error)
 {
-    return client_status(ask(client, "ping", 0, NULL, error), error);
-}
-
-static int check_job(uint64_t job, struct gad_error *error)
-{
-    return job ? 0 : error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");
+    return client_status(ask(client, "ping", NULL, error), error);
 }
 
 static enum gad_status ask_json(struct gad_client *client, const char *method, char **ret_json,
@@ -76,7 +79,7 @@ static enum gad_status ask_json(struct gad_client *client, const char *method, c
     struct reply *reply;
     if (!ret_json)
         return error_set(error, GAD_BAD_ARGUMENT, "ret_json", "ret_json is NULL");
-    int r = ask(client, method, 0, &reply, error);
+    int r = ask(client, method, &reply, error);
     if (r)
         return client_status(r, error);
     r = json_from_msgpack(&reply->message.result, ret_json);
@@ -140,9 +143,7 @@ enum gad_status gad_job_status_by_id(struct gad_client *client, uint64_t job,
     struct reply *reply;
     if (!ret_status)
         return error_set(error, GAD_BAD_ARGUMENT, "ret_status", "ret_status is NULL");
-    int r = check_job(job, error);
-    if (r == 0)
-        r = ask(client, "job.status", job, &reply, error);
+    int r = client_ask_of_job(client, "job.status", job, &reply, error);
     if (r)
         return client_status(r, error);
     r = read_status(&reply->message.result, ret_status, error);
@@ -155,21 +156,22 @@ enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int 
 {
     int64_t deadline =
         timeout_ms < 0 ? DEADLINE_NEVER : clock_deadline_ms((int64_t)timeout_ms + ANSWER_GRACE_MS);
-    int r = check_job(job, error);
-    if (r == 0)
-        r = check_client(client, error);
-    if (r == 0)
-        r = ask_until(client, "job.wait", job, timeout_ms, deadline, NULL, error);
-    return client_status(r, error);
+    const struct question question = {
+        .method = "job.wait",
+        .is_of_a_job = true,
+        .n_numbers = timeout_ms < 0 ? 1 : 2,
+        .numbers = {{"job", job}, {"timeout_ms", (uint64_t)timeout_ms}}};
+    if (job == 0)
+        return error_set(error, GAD_UNKNOWN_JOB, "job", "there is no job 0");
+    if (!client)
+        return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
+    return client_status(ask_until(client, &question, deadline, NULL, error), error);
 }
 
 enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_error *error)
 {
-    int r = check_job(job, error);
-    if (r == 0)
-        r = ask(client, "job.cancel", job, NULL, error);
-    return client_status(r, error);
+    return client_status(client_ask_of_job(client, "job.cancel", job, NULL, error), error);
 }
 
 static int compare_jobs(const void *a, const void *b)
@@ -204,7 +206,7 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
     struct reply *reply;
     if (!ret_jobs || !ret_n_jobs)
         return error_set(error, GAD_BAD_ARGUMENT, ret_jobs ? "ret_n_jobs" : "ret_jobs", "is NULL");
-    int r = ask(client, "job.list", 0, &reply, error);
+    int r = ask(client, "job.list", &reply, error);
     if (r)
         return client_status(r, error);
     r = read_list(&reply->message.result, ret_jobs, ret_n_jobs, error);

@@ -1,7 +1,7 @@
 /* msgpack to JSON, for what the daemon says of itself.
  *
  * Recursion is bounded: the object came out of a frame, whose nesting was checked. Floats that JSON
- * has no word for (NaN, infinities) become null. Called by byid.c.
+ * has no word for (NaN, infinities) become null. Called by byid.c and samples.c.
  */
 #include "client/lib/jobs/json.h"
 #include "proto/util.h"
@@ -109,14 +109,25 @@ static int convert(const msgpack_object *object, struct json_object **ret)
     return 0;
 }
 
+int json_object_from_msgpack(const msgpack_object *object, struct json_object **ret)
+{
+    *ret = NULL;
+    return convert(object, ret);
+}
+
+int json_text(struct json_object *object, char **ret_text)
+{
+    const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PLAIN);
+    *ret_text = text ? strdup(text) : NULL;
+    return *ret_text ? 0 : -ENOMEM;
+}
+
 int json_from_msgpack(const msgpack_object *object, char **ret_text)
 {
     struct json_object *made = NULL;
     int r = convert(object, &made);
-    if (r)
-        return r;
-    const char *text = json_object_to_json_string_ext(made, JSON_C_TO_STRING_PLAIN);
-    *ret_text = text ? strdup(text) : NULL;
+    if (r == 0)
+        r = json_text(made, ret_text);
     json_object_put(made);
-    return *ret_text ? 0 : -ENOMEM;
+    return r;
 }

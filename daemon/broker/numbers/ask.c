@@ -1,4 +1,4 @@
-/* Asking the workers for their numbers, for server.info and server.stats.
+/* Asking the workers for their numbers, for server.info, server.stats and the samples.
  *
  *     info_ask --> `stats` to each worker that is ready --> its answer, its end, or a second
  *              --> when nothing is missing any more: reply
@@ -7,7 +7,7 @@
  * one deadline for all. What a worker says goes into replies as it is, so it is bounded: an answer
  * of more than MAX_ANSWER_BYTES or MAX_ANSWER_PAIRS counts as none.
  *
- * Called by methods.c, messages.c, worker.c and session.c.
+ * Called by methods.c, sampler.c, messages.c, worker.c, session.c and broker.c.
  */
 #define LOG_TOPIC "info"
 #include "daemon/broker/broker.h"
@@ -31,9 +31,8 @@ struct part { /* a worker's */
 
 struct stats_wait {
     struct list link, session_link;
-    struct session *session;
+    struct info_asker asker;
     info_reply *reply;
-    uint32_t id;
     struct deadline deadline;
     struct part parts[ENGINES_MAX];
     struct info_answer answers[ENGINES_MAX];
@@ -85,20 +84,22 @@ static void free_wait(struct stats_wait *wait)
 
 static void unlink_wait(struct stats_wait *wait)
 {
-    struct broker *broker = wait->session->broker;
+    struct broker *broker = wait->asker.broker;
     broker_clear_deadline(broker, &wait->deadline);
     for (unsigned i = 0; i < broker->n_workers; i++)
         if (wait->parts[i].is_open)
             worker_forget(broker->workers[i], wait->parts[i].pending_id);
-    wait->session->n_pending--;
     list_remove(&wait->link);
-    list_remove(&wait->session_link);
+    if (wait->asker.session) {
+        wait->asker.session->n_pending--;
+        list_remove(&wait->session_link);
+    }
 }
 
 static void conclude(struct stats_wait *wait)
 {
     unlink_wait(wait);
-    wait->reply(wait->session, wait->id, wait->answers);
+    wait->reply(&wait->asker, wait->answers);
     free_wait(wait);
 }
 
@@ -125,26 +126,28 @@ static void on_deadline(struct deadline *deadline)
     conclude(list_entry(deadline, struct stats_wait, deadline));
 }
 
-int info_ask(struct session *session, uint32_t id, bool with_jobs, info_reply *reply)
+int info_ask(const struct info_asker *asker, uint32_t places, bool with_jobs, info_reply *reply)
 {
-    struct broker *broker = session->broker;
+    struct broker *broker = asker->broker;
     struct stats_wait *wait = calloc(1, sizeof(*wait));
     if (!wait)
         return -ENOMEM;
     for (unsigned i = 0; i < broker->n_workers; i++)
         wait->parts[i].is_open =
+            (places >> i & 1) != 0 &&
             worker_ask_stats(broker->workers[i], wait, with_jobs, &wait->parts[i].pending_id) == 0;
     if (is_complete(wait)) {
-        reply(session, id, wait->answers);
+        reply(asker, wait->answers);
         free_wait(wait);
         return 0;
     }
-    wait->session = session;
-    wait->id = id;
+    wait->asker = *asker;
     wait->reply = reply;
     list_push_back(&broker->stats_waits, &wait->link);
-    list_push_back(&session->stats_waits, &wait->session_link);
-    session->n_pending++;
+    if (asker->session) {
+        list_push_back(&asker->session->stats_waits, &wait->session_link);
+        asker->session->n_pending++;
+    }
     broker_set_deadline(broker, &wait->deadline, STATS_NS, on_deadline);
     return 0;
 }
@@ -153,7 +156,8 @@ unsigned info_n_waiting(const struct broker *broker, uid_t uid, unsigned most)
 {
     unsigned n = 0;
     list_for_each (it, &broker->stats_waits) {
-        n += list_entry(it, struct stats_wait, link)->session->uid == uid;
+        const struct session *session = list_entry(it, struct stats_wait, link)->asker.session;
+        n += session && session->uid == uid;
         if (n >= most)
             break;
     }
@@ -178,6 +182,16 @@ void info_session_gone(struct session *session)
     struct list *first;
     while ((first = list_first(&session->stats_waits))) {
         struct stats_wait *wait = list_entry(first, struct stats_wait, session_link);
+        unlink_wait(wait);
+        free_wait(wait);
+    }
+}
+
+void info_forget_all(struct broker *broker)
+{
+    struct list *first;
+    while ((first = list_first(&broker->stats_waits))) {
+        struct stats_wait *wait = list_entry(first, struct stats_wait, link);
         unlink_wait(wait);
         free_wait(wait);
     }

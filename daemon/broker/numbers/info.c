@@ -152,11 +152,11 @@ static void pack_program(msgpack_packer *p)
     pack_key_str(p, "program", path);
 }
 
-void info_reply_info(struct session *session, uint32_t id, const struct info_answer *answers)
+void info_reply_info(const struct info_asker *asker, const struct info_answer *answers)
 {
-    struct broker *broker = session->broker;
+    struct broker *broker = asker->broker;
     msgpack_packer *p = &broker->writer.packer;
-    message_begin_result(&broker->writer, id);
+    message_begin_result(&broker->writer, asker->id);
     msgpack_pack_map(p, 8);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_u64(p, "pid", (uint64_t)getpid());
@@ -166,8 +166,8 @@ void info_reply_info(struct session *session, uint32_t id, const struct info_ans
     pack_engines(p, broker, answers);
     pack_counts(p, broker, &answers[0]);
     pack_str(p, "scans");
-    scans_pack(p, session);
-    session_send(session);
+    scans_pack(p, asker->session);
+    session_send(asker->session);
 }
 
 void info_pack_ops(msgpack_packer *p)

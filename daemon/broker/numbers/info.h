@@ -21,13 +21,23 @@ struct info_answer {
     msgpack_unpacked unpacked;
 };
 
-/* Answers request `id`; answers: one for each of the broker's workers, by place. */
-typedef void info_reply(struct session *session, uint32_t id, const struct info_answer *answers);
+/* Who wants to know: request `id` of a session, or the broker itself (session NULL). */
+struct info_asker {
+    struct broker *broker;
+    struct session *session;
+    uint32_t id;
+};
+
+/* answers: one for each of the broker's workers, by place. */
+typedef void info_reply(const struct info_asker *asker, const struct info_answer *answers);
 info_reply info_reply_info;
 
-/* Asks all workers that are ready for their numbers (see worker_ask_stats()), then calls reply
- * once: with them, or after a second with those that came; not at all when the session has gone. */
-int info_ask(struct session *session, uint32_t id, bool with_jobs,
+#define INFO_ALL_PLACES UINT32_MAX
+
+/* Asks the workers at these places (a bit each), as far as they are ready, for their numbers (see
+ * worker_ask_stats()), then calls reply once: with them, or after a second with those that came;
+ * not at all when the session has gone. */
+int info_ask(const struct info_asker *asker, uint32_t places, bool with_jobs,
              info_reply *reply) GAD_MUST_CHECK;
 /* Requests of the user that wait for the workers' numbers, counted up to `most`. */
 unsigned info_n_waiting(const struct broker *broker, uid_t uid, unsigned most);
@@ -35,6 +45,7 @@ void info_stats_arrived(struct stats_wait *wait, const struct worker *worker,
                         const struct message *message);
 void info_worker_lost(struct broker *broker, const struct worker *worker);
 void info_session_gone(struct session *session);
+void info_forget_all(struct broker *broker); /* at the end; nobody is answered */
 /* A number of the answer; 0 where it says none. */
 uint64_t info_number(const struct info_answer *answer, const char *key);
 

@@ -16,6 +16,7 @@
 #include "daemon/broker/numbers/stats.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/numbers/sampler.h"
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -162,7 +163,7 @@ static void pack_engine(msgpack_packer *p, const struct worker *worker,
                         const struct info_answer *answer)
 {
     const struct worker_info *info = worker_info(worker);
-    msgpack_pack_map(p, answer->bytes ? 14 : 11);
+    msgpack_pack_map(p, answer->bytes ? 15 : 12);
     pack_key_str(p, "name", info->engine);
     pack_key_str(p, "level", info->level);
     pack_key_bool(p, "ready", worker_is_ready(worker));
@@ -174,6 +175,7 @@ static void pack_engine(msgpack_packer *p, const struct worker *worker,
     pack_key_u64(p, "jobs_running", queue_n_active(worker_queue(worker)));
     pack_key_u64(p, "jobs_queued", queue_n_waiting(worker_queue(worker)));
     pack_key_u64(p, "jobs_ended", info->n_jobs_ended);
+    pack_key_u64(p, "private_bytes", info->private_bytes);
     if (answer->bytes) {
         pack_of_worker(p, answer, "threads_busy");
         pack_of_worker(p, answer, "slots");
@@ -309,9 +311,10 @@ uint64_t stats_most_bytes(const struct broker *broker)
            min_u64(metrics_n_live(&m->jobs), STATS_MAX_JOBS) * JOB_BYTES;
 }
 
-void stats_reply(struct session *session, uint32_t id, const struct info_answer *answers)
+void stats_reply(const struct info_asker *asker, const struct info_answer *answers)
 {
-    struct broker *broker = session->broker;
+    struct broker *broker = asker->broker;
+    struct session *session = asker->session;
     msgpack_packer *p = &broker->writer.packer;
     uint64_t now_ns = loop_now_ns();
     struct listing listing = {.broker = broker,
@@ -319,10 +322,11 @@ void stats_reply(struct session *session, uint32_t id, const struct info_answer 
                               .reader = session->uid,
                               .sees_all = session_is_admins(session)};
     list_jobs(&listing);
-    message_begin_result(&broker->writer, id);
-    msgpack_pack_map(p, 15);
+    message_begin_result(&broker->writer, asker->id);
+    msgpack_pack_map(p, 16);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_f64(p, "uptime_s", seconds_between(broker->started_ns, now_ns));
+    pack_key_u64(p, "private_bytes", sampler_broker_bytes());
     pack_jobs(p, &broker->metrics);
     pack_traffic(p, &broker->metrics, now_ns);
     pack_pool(p, broker, &answers[0]);

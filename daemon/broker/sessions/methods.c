@@ -14,6 +14,7 @@
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/sessions/session.h"
+#include "daemon/broker/numbers/sampler.h"
 #include "daemon/broker/numbers/stats.h"
 #include "daemon/broker/workers/workers.h"
 #include "proto/text.h"
@@ -103,10 +104,16 @@ static int check_waiting(const struct session *session, unsigned limit, struct g
     return GAD_LIMIT_EXCEEDED;
 }
 
+static int ask_all(const struct request *q, bool with_jobs, info_reply *reply)
+{
+    const struct info_asker asker = {q->session->broker, q->session, q->id};
+    return info_ask(&asker, INFO_ALL_PLACES, with_jobs, reply);
+}
+
 static int handle_server_info(const struct request *q, struct gad_error *error)
 {
     int r = check_waiting(q->session, INFO_MAX_WAITING, error);
-    return r ? r : info_ask(q->session, q->id, false, info_reply_info);
+    return r ? r : ask_all(q, false, info_reply_info);
 }
 
 static int handle_server_stats(const struct request *q, struct gad_error *error)
@@ -114,7 +121,7 @@ static int handle_server_stats(const struct request *q, struct gad_error *error)
     int r = session_check_room(q->session, stats_most_bytes(q->session->broker));
     if (r == 0)
         r = check_waiting(q->session, STATS_MAX_WAITING, error);
-    return r ? r : info_ask(q->session, q->id, true, stats_reply);
+    return r ? r : ask_all(q, true, stats_reply);
 }
 
 static int handle_server_ops(const struct request *q, struct gad_error *error)
@@ -180,6 +187,7 @@ static const struct {
     {"server.info", handle_server_info, true},
     {"server.ops", handle_server_ops, true},
     {"server.stats", handle_server_stats, true},
+    {"server.samples", sampler_handle, true},
 };
 
 /* It leaves after that: the reserve is for others. */

@@ -86,6 +86,7 @@ static int read_info(const msgpack_object *map, struct worker_info *info, struct
         r = map_u64(map, "overhead_bytes", &info->overhead_bytes, error);
     if (r == 0)
         r = map_u64(map, "devices", &n_devices, error);
+    info->private_bytes = info->overhead_bytes;
     info->n_devices = (unsigned)min_u64(n_devices, ENGINES_MAX - 1);
     return r;
 }
@@ -194,6 +195,8 @@ static int on_response(struct worker *w, const struct message *message, struct f
             region_answered(object, w, message);
         return 0;
     case PENDING_STATS:
+        if (map_u64(&message->result, "private_bytes", &w->info.private_bytes, NULL) != 0)
+            return -EPROTO;
         if (object)
             info_stats_arrived(object, w, message);
         return 0;

@@ -183,6 +183,7 @@ static void drop_process(struct worker *w)
     broker_clear_deadline(w->broker, &w->sleep);
     free(steal_ptr(w->info.memory));
     w->info.pid = 0;
+    w->info.private_bytes = 0;
 }
 
 struct worker *worker_free(struct worker *w)

@@ -42,6 +42,7 @@ struct worker_info { /* what it said of itself, and its supervision */
     int index;          /* of the device; -1: the CPU */
     unsigned n_devices; /* that it saw; 0: it has not said */
     uint64_t overhead_bytes;
+    uint64_t private_bytes;    /* of the process, as it told last; 0: there is none */
     pid_t pid;                 /* 0: none */
     char why[WORKER_WHY_SIZE]; /* it is not ready; "" where there is nothing to say */
     char *memory;              /* what the device's memory is made of: a packed map; NULL: unsaid */

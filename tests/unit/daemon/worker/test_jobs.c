@@ -466,7 +466,7 @@ Test(jobs, asked_with_the_jobs_the_numbers_at_hand_are_told)
     cr_assert(lt(u64, 0, outcome_u64(&o, "slots")));
     cr_assert(eq(u64, outcome_u64(&o, "threads_busy"), 0));
     cr_assert(eq(ptr, (void *)map_find(&o.message.result, "descriptors"), NULL));
-    cr_assert(eq(ptr, (void *)map_find(&o.message.result, "private_bytes"), NULL));
+    cr_assert(lt(u64, 0, outcome_u64(&o, "private_bytes")));
     outcome_free(&o);
     message_writer_deinit(&w);
     harness_stop(&h);

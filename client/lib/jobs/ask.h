@@ -1,0 +1,22 @@
+/* Plain questions to the daemon, each one request (byid.c). */
+#pragma once
+
+#include "client/lib/connection/client.h"
+
+struct question {
+    const char *method;
+    bool is_of_a_job; /* another daemon has no such job: it is not asked once more */
+    unsigned n_numbers;
+    struct {
+        const char *key;
+        uint64_t value;
+    } numbers[2];
+};
+
+/* Waits as long as for a connection. ret_reply may be NULL; else it is to be freed. A status, also
+ * for a client that is NULL, or -errno. */
+int client_ask(struct gad_client *client, const struct question *question, struct reply **ret_reply,
+               struct gad_error *error) GAD_MUST_CHECK;
+/* One whose only parameter is the job. */
+int client_ask_of_job(struct gad_client *client, const char *method, uint64_t job,
+                      struct reply **ret_reply, struct gad_error *error) GAD_MUST_CHECK;
