@@ -2,6 +2,7 @@
  * and leaves nothing behind. Its words are shared with submit.c.
  */
 #include "client/ctl/move/verb_move.h"
+#include "client/ctl/run/profile.h"
 #include "client/ctl/run/run.h"
 
 #include "proto/text.h"
@@ -24,8 +25,10 @@ enum {
     OPTION_CSV,
     OPTION_REPEAT,
     OPTION_MODE,
+    OPTION_PROFILE,
 };
 
+#define PROFILE_MS 20u /* between tidings of a job that is looked at closely */
 #define JOURNAL_DOC                                                                                \
     "of a matrix product that is added to what its destination holds: what is being added is "     \
     "kept here, and the same command goes on from there; with --in-place"
@@ -62,6 +65,10 @@ static const struct argp_option run_argp_options[] = {
     {"csv", OPTION_CSV, NULL, 0, "print all elements as comma-separated values, a line a row", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
+    {"profile", OPTION_PROFILE, "FILE", 0,
+     "draw memory of client, broker and workers and the bytes that went in and out, over the job's "
+     "time, into FILE, as SVG",
+     0},
     {0},
 };
 
@@ -112,6 +119,11 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case OPTION_ENGINE: o->engine = arg; return 0;
     case OPTION_JOURNAL: o->journal_path = arg; return 0;
     case OPTION_TF32: o->tf32 = true; return 0;
+    case OPTION_PROFILE:
+        if (arg[0] == '\0')
+            return ctl_usage_error(state, "--profile needs the name of a file");
+        o->profile_path = arg;
+        return 0;
     case OPTION_MODE: o->has_mode = true; return read_mode(arg, &o->beyond, state);
     case OPTION_REPEAT: return read_repeats(arg, &o->n_repeats, state);
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
@@ -234,6 +246,15 @@ static int check_csv(const struct run_options *o)
                             "--csv prints one result; here are %u to print", n_printed);
 }
 
+static int check_profile(const struct run_options *o)
+{
+    if (!o->profile_path || (o->n_repeats == 0 && !o->explain))
+        return 0;
+    return ctl_usage_report("gpuarrayctl run", o->json, "one of them",
+                            "--profile is of one job, --%s is not",
+                            o->explain ? "explain" : "repeat");
+}
+
 /* 0, an exit code, or EXIT_USAGE after the message was printed. */
 int run_parse_words(struct run_options *o, int argc, char **argv)
 {
@@ -247,6 +268,8 @@ int run_parse_words(struct run_options *o, int argc, char **argv)
         r = ctl_parse_expressions(&o->job, o->expression, &o->error);
     for (unsigned i = 0; i < o->n_destinations && !r; i++)
         r = ctl_parse_destination(&o->job, o->destinations[i], &o->error);
+    if (!r && check_profile(o))
+        return EXIT_USAGE;
     if (!r)
         return check_csv(o);
     ctl_fail(&o->error, o->json);
@@ -356,12 +379,40 @@ static void print_outcome(const struct run_options *o, const struct gad_job *job
                 (unsigned long long)stats->n_invalid_casts);
 }
 
+struct told {
+    struct ctl_progress *progress;
+    struct profile *profile;
+};
+
+static void tell_both(void *data, const struct gad_progress *now)
+{
+    const struct told *told = data;
+    profile_progress(told->profile, now);
+    ctl_progress_draw(told->progress, now);
+}
+
+/* r: how the job ended; of one that failed there is a profile, too. Whether it was drawn. */
+static int end_profile(struct run_options *o, const struct gad_job *job, int r)
+{
+    struct gad_error ignored = {0};
+    if (!o->profile)
+        return 0;
+    profile_end(o->profile, r ? NULL : gad_job_stats(job));
+    return profile_write(o->profile, o->profile_path, o->expression, r ? &ignored : &o->error);
+}
+
 static int run_job(struct run_options *o, struct gad_client *client)
 {
     struct ctl_progress progress;
     ctl_progress_begin(&progress, o->quiet || o->json);
     struct gad_job_options options = run_job_options(o, &progress);
+    struct told told = {&progress, o->profile};
     options.may_copy = true;
+    if (o->profile) {
+        options.progress = tell_both;
+        options.progress_data = &told;
+        options.progress_ms = PROFILE_MS;
+    }
     struct ctl_journal journal = {.path = NULL};
     struct gad_job *job;
     if (o->journal_path && !o->json)
@@ -373,8 +424,10 @@ static int run_job(struct run_options *o, struct gad_client *client)
     }
     r = run_join_output_pipe(o, ctl_wait(job, &o->error));
     ctl_progress_end(&progress);
+    int r_profile = end_profile(o, job, r);
     if (!r)
         print_outcome(o, job);
+    r = r ? r : r_profile;
     gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
     if (r)
         ctl_note_journal(&journal, r);
@@ -411,12 +464,15 @@ int run_execute(struct run_options *o)
         r = run_open_all(o, client);
     if (!r)
         r = check_used(o, client);
+    if (!r && o->profile_path)
+        r = profile_begin(&o->profile, &o->error);
     if (!r) {
         ctl_warn_packed_job(&o->job);
         r = o->n_repeats > 0 ? run_repeated(o, client)
             : o->explain     ? run_explain(o, client)
                              : run_job(o, client);
     }
+    o->profile = profile_free(o->profile);
     run_close_pipes(o);
     ctl_job_deinit(&o->job);
     gad_close(client);

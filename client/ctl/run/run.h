@@ -3,6 +3,8 @@
 
 #include "client/ctl/ctl.h"
 
+struct profile;
+
 #define RUN_LABEL_SIZE 64 /* as much as a daemon keeps */
 
 struct run_options {
@@ -10,6 +12,7 @@ struct run_options {
     const char *engine, *label; /* the label is never NULL after the words were read */
     char own_label[RUN_LABEL_SIZE];
     const char *journal_path; /* NULL: none */
+    const char *profile_path; /* run --profile; NULL: none */
     uint64_t n_repeats;       /* run --repeat; 0: it was not said */
     int priority;
     bool json, explain, quiet, verbose, in_place, tf32;
@@ -23,6 +26,7 @@ struct run_options {
     unsigned n_destinations;
     struct gad_stream *input, *output;  /* "-": NULL: none */
     unsigned input_index, output_index; /* among arguments and outputs, whose arrays are theirs */
+    struct profile *profile;            /* while the job runs; NULL: none */
     struct gad_error error;
 };
 
