@@ -19,6 +19,7 @@
  */
 #include "kernels/cpu/run/bind.h"
 #include "kernels/grains/geometry.h"
+#include "kernels/made_box.h"
 #include "kernels/neighbours.h"
 #include "proto/util.h"
 
@@ -38,14 +39,10 @@ struct repeating {
     void *scratch;
 };
 
-/* One of them. Axes are its own; strides are elements. */
+/* One of them. */
 struct states {
     const struct program_repeat *repeat;
-    int n_missing;                                        /* axes of the pass in front of its own */
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM]; /* of the memory */
-    int64_t strides[ARRAY_MAX_NDIM];
-    int axis_order[ARRAY_MAX_NDIM];
-    uint32_t goes_on_axes;
+    struct made_box box; /* of the memory */
     char *now[PROGRAM_MAX_STATES], *next[PROGRAM_MAX_STATES];
 };
 
@@ -81,50 +78,17 @@ uint64_t cpu_states_bytes(const struct program *program, const struct pass *pass
 static void states_init(struct states *s, const struct repeating *of,
                         const struct program_repeat *r, char *memory)
 {
-    int ndim = of->pass->ndim, n = 0;
-    *s = (struct states){.repeat = r, .n_missing = ndim - r->ndim};
-    neighbours_repeat_box(r, r->n_steps, ndim, of->box->start, of->box->count, s->start, s->count);
-    for (int i = 0; i < ndim; i++)
-        if (of->box->axis_order[i] >= s->n_missing)
-            s->axis_order[n++] = of->box->axis_order[i] - s->n_missing;
-    int64_t stride = 1;
-    for (int i = n; i-- > 0;) {
-        int axis = s->axis_order[i];
-        s->strides[axis] = stride;
-        stride *= s->count[axis];
-        if (s->start[axis] + s->count[axis] > r->shape[axis])
-            s->goes_on_axes |= UINT32_C(1) << axis;
-    }
+    *s = (struct states){.repeat = r};
+    neighbours_repeat_box(r, r->n_steps, of->pass->ndim, of->box->start, of->box->count,
+                          s->box.start, s->box.count);
+    made_box_lay_out(&s->box, r->ndim, r->shape, of->box);
     for (unsigned i = 0; i < r->n_states; i++) {
         uint64_t n_bytes =
-            round_up_u64((uint64_t)stride * item_bytes(of->program, r, i), STATE_ALIGN);
+            round_up_u64(s->box.n_elements * item_bytes(of->program, r, i), STATE_ALIGN);
         s->now[i] = memory;
         s->next[i] = memory + n_bytes;
         memory += 2 * n_bytes;
     }
-}
-
-/* Where an element is in the memory, along an axis of this length. */
-static int64_t place_of(int64_t at, int64_t start, int64_t length)
-{
-    return at - start + (at < start ? length : 0);
-}
-
-/* A state in one of its memories, from the element `at` on, for a pass that has so many axes in
- * front of its own. */
-static void state_view(const struct repeating *of, const struct states *s, unsigned state,
-                       char *memory, const int64_t *at, int n_missing, struct engine_view *ret)
-{
-    const struct program_repeat *r = s->repeat;
-    int64_t item = (int64_t)item_bytes(of->program, r, state), offset = 0;
-    *ret = (struct engine_view){.goes_on_axes = s->goes_on_axes << n_missing};
-    for (int i = 0; i < r->ndim; i++) {
-        int64_t place = place_of(r->shape[i] == 1 ? 0 : at[i], s->start[i], r->shape[i]);
-        ret->goes_on_at[n_missing + i] = place;
-        offset += place * s->strides[i] * item;
-        ret->strides[n_missing + i] = r->shape[i] == 1 ? 0 : s->strides[i] * item;
-    }
-    ret->base = memory + offset;
 }
 
 /* The states that a pass reads. */
@@ -136,38 +100,9 @@ static void read_states(const struct repeating *of, const struct states *s, uint
         unsigned i = (unsigned)__builtin_ctzll(inputs);
         unsigned output = of->program->inputs[i].arg, state = output - r->first_output;
         if (output >= r->first_output && state < r->n_states)
-            state_view(of, s, state, s->now[state], at, n_missing, &views[i]);
+            made_box_view(&s->box, item_bytes(of->program, r, state), s->now[state], at, n_missing,
+                          &views[i]);
     }
-}
-
-/* An argument, as far from where it is for the pass's box as `at` is. */
-static void read_argument(const struct repeating *of, const struct states *s, unsigned index,
-                          const int64_t *at, struct engine_view *ret)
-{
-    const struct program_input *input = &of->program->inputs[index];
-    const struct engine_view *view = &of->inputs[index];
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    int ndim = of->pass->ndim;
-    char *base = view->base;
-    if (view->goes_on_axes)
-        neighbours_box(of->program, of->pass, index, of->box->start, of->box->count, start, count);
-    *ret = *view;
-    for (int i = 0; i < s->repeat->ndim; i++) {
-        int axis = i + s->n_missing, own = axis - (ndim - input->ndim);
-        int64_t from = of->box->start[axis], to = at[i];
-        ret->strides[i] = view->strides[axis];
-        if (view->strides[axis] == 0 || own < 0 || input->shape[own] == 1)
-            continue;
-        if (view->goes_on_axes >> axis & 1) {
-            from = place_of(from, start[own], input->shape[own]);
-            to = place_of(to, start[own], input->shape[own]);
-            ret->goes_on_at[i] = to;
-        }
-        base += (to - from) * view->strides[axis];
-    }
-    ret->base = base;
-    ret->goes_on_axes = view->goes_on_axes >> s->n_missing;
-    ret->is_fetched_ahead = false;
 }
 
 struct inner_box {
@@ -183,22 +118,23 @@ static int run_part(const struct repeating *of, struct states *s, const struct p
     int64_t count[ARRAY_MAX_NDIM], span = 1;
     struct engine_box box = {.ndim = r->ndim,
                              .count = part->count,
-                             .axis_order = s->axis_order,
+                             .axis_order = s->box.axis_order,
                              .start = part->start,
                              .pace = of->box->pace};
     for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        read_argument(of, s, i, part->start, &inputs[i]);
+        made_box_move(&s->box, of->box, &of->inputs[i], part->start, &inputs[i]);
     }
     read_states(of, s, pass->states_used, part->start, 0, inputs);
     for (unsigned i = 0; i < r->n_states; i++)
-        state_view(of, s, i, s->next[i], part->start, 0, &outputs[r->first_output + i]);
+        made_box_view(&s->box, item_bytes(of->program, r, i), s->next[i], part->start, 0,
+                      &outputs[r->first_output + i]);
     if (is_flat) {
         for (int i = 0; i < r->ndim; i++) {
             count[i] = 1;
-            span += (part->count[i] - 1) * s->strides[i];
+            span += (part->count[i] - 1) * s->box.strides[i];
         }
-        int fastest = s->axis_order[r->ndim - 1]; /* of length 1 it would broadcast */
+        int fastest = s->box.axis_order[r->ndim - 1]; /* of length 1 it would broadcast */
         count[fastest] = span;
         box.count = count;
         for (uint64_t left = pass->states_used; left; left &= left - 1) {
@@ -217,24 +153,16 @@ static int run_part(const struct repeating *of, struct states *s, const struct p
 static int run_box(const struct repeating *of, struct states *s, const struct pass *pass,
                    const struct inner_box *whole, struct engine_warnings *warnings)
 {
-    const struct program_repeat *r = s->repeat;
-    uint32_t axes = 0;
-    for (int i = 0; i < r->ndim; i++)
-        if (whole->start[i] + whole->count[i] > r->shape[i])
-            axes |= UINT32_C(1) << i;
-    for (uint32_t behind = axes;; behind = (behind - 1) & axes) { /* all sets of these axes */
-        struct inner_box part = *whole;
-        for (uint32_t left = axes; left; left &= left - 1) {
-            int i = __builtin_ctz(left);
-            int64_t n_before = r->shape[i] - whole->start[i];
-            bool is_behind = behind >> i & 1;
-            part.start[i] = is_behind ? 0 : whole->start[i];
-            part.count[i] = is_behind ? whole->count[i] - n_before : n_before;
-        }
+    struct inner_box part;
+    uint32_t next = 0;
+    for (bool has_more = true; has_more;) {
+        has_more = made_box_next_part(s->repeat->ndim, s->repeat->shape, whole->start, whole->count,
+                                      &next, part.start, part.count);
         int status = run_part(of, s, pass, &part, false, warnings);
-        if (status != 0 || behind == 0)
+        if (status != 0)
             return status;
     }
+    return 0;
 }
 
 /* Whether a step over the box may be one row. */
@@ -247,9 +175,9 @@ static bool is_row(const struct states *s, const struct inner_box *box)
     for (int i = 0; i < r->ndim; i++) {
         int64_t end = box->start[i] + box->count[i];
         bool is_inside = box->start[i] >= r->before[i] && end + r->behind[i] <= r->shape[i];
-        if (!is_inside && !(s->goes_on_axes >> i & 1) && r->before[i] + r->behind[i] > 0)
+        if (!is_inside && !(s->box.goes_on_axes >> i & 1) && r->before[i] + r->behind[i] > 0)
             return false;
-        span += (box->count[i] - 1) * s->strides[i];
+        span += (box->count[i] - 1) * s->box.strides[i];
         n_elements *= box->count[i];
     }
     return span < 2 * n_elements;
@@ -310,11 +238,11 @@ int run_repeats(const struct cpu_engine *engine, const struct program *program,
     for (uint32_t left = pass->repeats; left; left &= left - 1) {
         struct states s;
         states_init(&s, &of, &program->repeats[__builtin_ctz(left)], memory);
-        memory += repeat_bytes(program, s.repeat, s.count);
+        memory += repeat_bytes(program, s.repeat, s.box.count);
         int status = run_repeat(&of, &s);
         if (status)
             return status;
-        read_states(&of, &s, pass->states_used, own_box.start + s.n_missing, s.n_missing,
+        read_states(&of, &s, pass->states_used, own_box.start + s.box.n_missing, s.box.n_missing,
                     ret_inputs);
     }
     return 0;
