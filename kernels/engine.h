@@ -83,6 +83,7 @@ struct engine_room {
     uint64_t input_bytes, output_bytes;
     uint64_t n_elements; /* of its box */
     uint64_t n_cells;    /* of its node; not read without reductions */
+    uint64_t made_bytes; /* of what repeats and windows keep, rounded up in the same way */
 };
 
 /* Measured when a worker starts, `disk` later. Bytes a second; 0: not known, a default is taken. */

@@ -192,6 +192,21 @@ void neighbours_repeat_box(const struct program_repeat *repeat, uint32_t n_left,
     }
 }
 
+void neighbours_window_box(const struct program_window *window, const struct pass *operand,
+                           int ndim, const int64_t *start, const int64_t *count, int64_t *ret_start,
+                           int64_t *ret_count)
+{
+    for (int i = 0; i < operand->ndim; i++) {
+        int axis = ndim - operand->ndim + i;
+        int64_t length = operand->shape[i], around = window_around(window, i);
+        ret_start[i] = length == 1 || !start ? 0 : start[axis];
+        ret_count[i] = length == 1 ? 1 : count[axis];
+        if (around > 0)
+            widen(around, around, window->modes[i] == NEAR_WRAP, length, &ret_start[i],
+                  &ret_count[i]);
+    }
+}
+
 uint32_t neighbours_repeats_reach(const struct program *program, const struct pass *pass,
                                   uint32_t most_steps, int64_t *ret_before, int64_t *ret_behind)
 {

@@ -30,6 +30,10 @@ void neighbours_box(const struct program *program, const struct pass *pass, unsi
 void neighbours_repeat_box(const struct program_repeat *repeat, uint32_t n_left, int ndim,
                            const int64_t *start, const int64_t *count, int64_t *ret_start,
                            int64_t *ret_count);
+/* What of a window's operand a box of the pass needs, in the operand's axes, in the same way. */
+void neighbours_window_box(const struct program_window *window, const struct pass *operand,
+                           int ndim, const int64_t *start, const int64_t *count, int64_t *ret_start,
+                           int64_t *ret_count);
 /* Elements more than a box of the pass, along its axes: what its repeats read of arguments, if they
  * take at most so many steps (UINT32_MAX: all of them). Returns the axes, bits, that are wrapped.
  */

@@ -189,7 +189,6 @@ const struct plan_engine plan_cpu = {
     .can_pause = true,
     .has_swaths = true,
     .has_qr = true,
-    .has_repeats = true,
     .most_loop_ns = UINT64_MAX,
     .adds_alike = true,
     .walks_slabs = true,

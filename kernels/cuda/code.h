@@ -187,6 +187,7 @@ struct code_header {
     uint32_t window_bytes, n_windows;
     uint32_t kernel; /* enum code_kernel */
     uint32_t has_counters;
+    uint32_t adds_counters; /* to those that are in the results already */
 };
 
 struct code_grain {

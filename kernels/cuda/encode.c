@@ -463,12 +463,12 @@ static uint64_t place_parts(struct encoder *e)
            encode_weights(e->program, e->places, h->n_places, NULL) * sizeof(uint64_t);
 }
 
-int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
-                const struct engine_view *reduced, const struct encode_nodes *nodes, char *code,
-                struct code_header *ret_header, uint64_t *ret_n_bytes)
+int encode_pass(const struct program *program, const struct pass *pass,
+                const struct encode_places *places, const struct engine_view *reduced,
+                const struct encode_nodes *nodes, char *code, struct code_header *ret_header,
+                uint64_t *ret_n_bytes)
 {
-    struct encoder e = {
-        .program = program, .pass = &program->passes[pass], .places = places, .reduced = reduced};
+    struct encoder e = {.program = program, .pass = pass, .places = places, .reduced = reduced};
     memset(e.const_cell, 0xff, sizeof(e.const_cell));
     memset(e.reduced_cell, 0xff, sizeof(e.reduced_cell));
     int r = scan_pass(&e);

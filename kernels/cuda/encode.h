@@ -62,7 +62,7 @@ struct encode_nodes {
 
 /* encode_places.c: -EINVAL for a pass that reads near with so many offsets that there is no number
  * for each, and for a program that the compiler cannot have made. */
-int encode_places_of(const struct program *program, unsigned pass,
+int encode_places_of(const struct program *program, const struct pass *pass,
                      struct encode_places *ret_places) GAD_MUST_CHECK;
 /* Where an operand is that has a place of its own; ENCODE_NOT_THERE: it has none. */
 uint8_t encode_place_of(const struct encode_places *places, const struct pass *pass,
@@ -77,20 +77,23 @@ int encode_visit_reading(const struct program *program, const struct pass *pass,
                          encode_visit_fn *visit, void *context) GAD_MUST_CHECK;
 
 /* encode_tasks.c: of nodes of n_cells cells. */
-void encode_nodes_init(struct encode_nodes *nodes, const struct program *program, unsigned pass,
-                       const struct encode_places *places, uint64_t n_cells);
+void encode_nodes_init(struct encode_nodes *nodes, const struct program *program,
+                       const struct pass *pass, const struct encode_places *places,
+                       uint64_t n_cells);
 /* How many tasks of each kind there are, into the header. Writes them; NULL: only counts. -EINVAL
  * as above. */
-int encode_tasks(const struct program *program, unsigned pass, const struct encode_places *places,
-                 const struct encode_nodes *nodes, struct code_task *tasks,
-                 struct code_header *h) GAD_MUST_CHECK;
+int encode_tasks(const struct program *program, const struct pass *pass,
+                 const struct encode_places *places, const struct encode_nodes *nodes,
+                 struct code_task *tasks, struct code_header *h) GAD_MUST_CHECK;
 /* enum code_reduction. */
 int encode_reduction_kind(const struct reduction *reduction, uint8_t *ret_kind) GAD_MUST_CHECK;
 
 /* encode_windows.c: why the device does not make the window, for people; NULL: it does. */
 const char *encode_no_window(const struct program *program, const struct program_window *window);
-/* What a window is made of: an input, as it is or cast to the window's dtype. */
-unsigned encode_window_input(const struct program *program, const struct program_window *window);
+/* What a window is made of where it is an input, as it is or cast to the window's dtype; NULL: its
+ * operand is made before. */
+const struct operand *encode_window_operand(const struct program *program,
+                                            const struct program_window *window);
 enum code_window_kind encode_window_kind(const struct program_window *window);
 /* How many numbers of kernels the windows have among the first n places. Writes them; NULL: only
  * counts. */
@@ -102,6 +105,7 @@ unsigned encode_weights(const struct program *program, const struct encode_place
  * results, nodes; and tables, for which there is room, have no values. reduced: results of earlier
  * passes' reductions; nodes: of the largest grain; both may be NULL where code is. -EINVAL as
  * above. */
-int encode_pass(const struct program *program, unsigned pass, const struct encode_places *places,
-                const struct engine_view *reduced, const struct encode_nodes *nodes, char *code,
-                struct code_header *ret_header, uint64_t *ret_n_bytes) GAD_MUST_CHECK;
+int encode_pass(const struct program *program, const struct pass *pass,
+                const struct encode_places *places, const struct engine_view *reduced,
+                const struct encode_nodes *nodes, char *code, struct code_header *ret_header,
+                uint64_t *ret_n_bytes) GAD_MUST_CHECK;

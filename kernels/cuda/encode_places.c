@@ -33,7 +33,8 @@ struct scan {
 static bool is_within_limits(const struct program *program, const struct pass *pass)
 {
     return pass->n_registers <= PROGRAM_MAX_REGISTERS && program->n_insns <= PROGRAM_MAX_INSNS &&
-           program->n_inputs <= REQUEST_MAX_ARGS && program->n_consts <= PROGRAM_MAX_CONSTS &&
+           program_all_inputs(program) <= REQUEST_MAX_ARGS &&
+           program->n_consts <= PROGRAM_MAX_CONSTS &&
            program->n_reductions <= PROGRAM_MAX_REDUCTIONS &&
            program->n_stores <= PROGRAM_MAX_OUTPUTS && pass->n_stores <= PASS_MAX_STORES &&
            pass->n_nears <= PASS_MAX_NEARS && program->n_windows <= PROGRAM_MAX_WINDOWS &&
@@ -120,7 +121,8 @@ static int add_table(struct encode_places *to, unsigned reduction)
 static int add_near(const struct scan *s, const struct operand *operand)
 {
     unsigned own = (unsigned)operand->index - s->pass->first_near;
-    if (own >= s->pass->n_nears || s->program->nears[operand->index].input >= s->program->n_inputs)
+    if (own >= s->pass->n_nears ||
+        s->program->nears[operand->index].input >= program_all_inputs(s->program))
         return -EINVAL;
     add(s->to, ENCODE_NEAR, operand->index, operand->dtype, &s->to->near[own]);
     return 0;
@@ -135,7 +137,7 @@ static int note(const struct scan *s, const struct operand *operand)
         return -EINVAL;
     switch (operand->kind) {
     case OPERAND_INPUT:
-        if (index >= s->program->n_inputs)
+        if (index >= program_all_inputs(s->program))
             return -EINVAL;
         add(to, ENCODE_INPUT, index, operand->dtype, &to->input[index]);
         return 0;
@@ -282,9 +284,10 @@ static int add_behind_loads(struct scan *s)
     return r;
 }
 
-int encode_places_of(const struct program *program, unsigned pass, struct encode_places *ret_places)
+int encode_places_of(const struct program *program, const struct pass *pass,
+                     struct encode_places *ret_places)
 {
-    struct scan s = {program, &program->passes[pass], ret_places};
+    struct scan s = {program, pass, ret_places};
     memset(ret_places, 0xff, sizeof(*ret_places));
     ret_places->n_places = ret_places->n_values = ret_places->n_tables = 0;
     ret_places->needs_position = false;

@@ -17,10 +17,10 @@
 
 #define PLANE_ALIGN 64u
 
-static const struct reduction *reduction_at(const struct program *program, unsigned pass,
+static const struct reduction *reduction_at(const struct program *program, const struct pass *pass,
                                             unsigned i)
 {
-    return &program->reductions[program->passes[pass].first_reduction + i];
+    return &program->reductions[pass->first_reduction + i];
 }
 
 static unsigned log2_of(unsigned dtype)
@@ -54,15 +54,16 @@ int encode_reduction_kind(const struct reduction *reduction, uint8_t *ret_kind)
     }
 }
 
-void encode_nodes_init(struct encode_nodes *nodes, const struct program *program, unsigned pass,
-                       const struct encode_places *places, uint64_t n_cells)
+void encode_nodes_init(struct encode_nodes *nodes, const struct program *program,
+                       const struct pass *pass, const struct encode_places *places,
+                       uint64_t n_cells)
 {
     uint64_t plane_bytes = round_up_u64(n_cells * sizeof(uint64_t), PLANE_ALIGN);
     *nodes = (struct encode_nodes){.plane_bytes = (uint32_t)plane_bytes};
     if (!places->has_tasks)
         return;
     nodes->n_bytes = CODE_NODE_HEADER_BYTES;
-    for (unsigned i = 0; i < program->passes[pass].n_reductions; i++) {
+    for (unsigned i = 0; i < pass->n_reductions; i++) {
         const struct reduction *r = reduction_at(program, pass, i);
         nodes->planes[i] = nodes->n_bytes;
         if (!encode_is_task(places, r))
@@ -109,12 +110,12 @@ static bool can_be_stored(enum dtype result, enum dtype output)
     return output < DTYPE_COUNT && (!dtype_is_float(result) || !dtype_is_integer(output));
 }
 
-static int add_scan(struct tasks *t, const struct program *program, unsigned pass, unsigned i)
+static int add_scan(struct tasks *t, const struct program *program, const struct pass *pass,
+                    unsigned i)
 {
-    const struct pass *p = &program->passes[pass];
-    const struct store *store = &program->stores[p->first_store + i];
-    unsigned own = store->scan - (unsigned)p->first_reduction;
-    if (own >= p->n_reductions || store->output >= program->n_outputs)
+    const struct store *store = &program->stores[pass->first_store + i];
+    unsigned own = store->scan - (unsigned)pass->first_reduction;
+    if (own >= pass->n_reductions || store->output >= program->n_outputs)
         return -EINVAL;
     const struct reduction *r = reduction_at(program, pass, own);
     enum dtype result = (enum dtype)r->result, output = program->outputs[store->output].dtype;
@@ -130,11 +131,11 @@ static int add_scan(struct tasks *t, const struct program *program, unsigned pas
     return status;
 }
 
-static int add_reductions(struct tasks *t, const struct program *program, unsigned pass,
+static int add_reductions(struct tasks *t, const struct program *program, const struct pass *pass,
                           bool are_counts)
 {
     int r = 0;
-    for (unsigned i = 0; r == 0 && i < program->passes[pass].n_reductions; i++) {
+    for (unsigned i = 0; r == 0 && i < pass->n_reductions; i++) {
         const struct reduction *reduction = reduction_at(program, pass, i);
         if (encode_is_task(t->places, reduction) && are_counts == (reduction->op == OP_BINCOUNT))
             r = add_task(t, reduction, i);
@@ -142,14 +143,15 @@ static int add_reductions(struct tasks *t, const struct program *program, unsign
     return r;
 }
 
-int encode_tasks(const struct program *program, unsigned pass, const struct encode_places *places,
-                 const struct encode_nodes *nodes, struct code_task *tasks, struct code_header *h)
+int encode_tasks(const struct program *program, const struct pass *pass,
+                 const struct encode_places *places, const struct encode_nodes *nodes,
+                 struct code_task *tasks, struct code_header *h)
 {
     struct tasks t = {places, nodes, tasks, 0};
     int r = 0;
     h->n_axes_tasks = h->n_count_tasks = h->n_scan_tasks = 0;
     if (places->scans) {
-        for (unsigned i = 0; r == 0 && i < program->passes[pass].n_stores; i++)
+        for (unsigned i = 0; r == 0 && i < pass->n_stores; i++)
             r = add_scan(&t, program, pass, i);
         h->n_scan_tasks = t.n;
         return r;

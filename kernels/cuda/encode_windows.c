@@ -3,8 +3,8 @@
  * Each element of a window is made by a thread of its own, which looks at all that the window has
  * there, in the order in which the CPU engine joins them: so the bits are the same. That is no
  * longer worth it where they are very many. What the window is of is an input, as it is or cast
- * where no bit is lost that the CPU's cast keeps; anything else would have to be computed before,
- * around the grain, and stays the CPU's.
+ * where no bit is lost that the CPU's cast keeps; anything else is computed before, with what lies
+ * around the grain (tile_phases.c), unless it reads windows itself.
  *
  * Called by the planner, encode.c and tile_window.c.
  */
@@ -22,8 +22,14 @@ static bool is_exact_cast(enum dtype from, enum dtype to)
     return to == DTYPE_FLOAT64 || to == DTYPE_INT64 || to == DTYPE_UINT64;
 }
 
-static const struct operand *read_by(const struct program *program,
-                                     const struct program_window *window)
+static bool is_of_shape(const struct program_input *input, const struct pass *pass)
+{
+    return input->ndim == pass->ndim &&
+           memcmp(input->shape, pass->shape, (size_t)pass->ndim * sizeof(pass->shape[0])) == 0;
+}
+
+const struct operand *encode_window_operand(const struct program *program,
+                                            const struct program_window *window)
 {
     const struct pass *pass = &program->passes[window->pass];
     const struct operand *stored = &program->stores[pass->first_store].src;
@@ -34,31 +40,20 @@ static const struct operand *read_by(const struct program *program,
     if (pass->n_insns > 0 && !is_cast)
         return NULL;
     const struct operand *operand = is_cast ? &insn->src[0] : stored;
-    return operand->kind == OPERAND_INPUT && (is_cast || operand->dtype == window->dtype) ? operand
-                                                                                          : NULL;
-}
-
-unsigned encode_window_input(const struct program *program, const struct program_window *window)
-{
-    return read_by(program, window)->index;
-}
-
-static bool is_of_shape(const struct program_input *input, const struct pass *pass)
-{
-    return input->ndim == pass->ndim &&
-           memcmp(input->shape, pass->shape, (size_t)pass->ndim * sizeof(pass->shape[0])) == 0;
+    if (operand->kind != OPERAND_INPUT || (!is_cast && operand->dtype != window->dtype) ||
+        !is_of_shape(&program->inputs[operand->index], pass))
+        return NULL;
+    return operand;
 }
 
 const char *encode_no_window(const struct program *program, const struct program_window *window)
 {
     const struct pass *pass = &program->passes[window->pass];
-    const struct operand *operand = read_by(program, window);
     unsigned n_axes = 0;
     for (int i = 0; i < pass->ndim; i++)
         n_axes += window->size[i] > 1;
-    if (!operand || operand->index >= program->n_inputs ||
-        !is_of_shape(&program->inputs[operand->index], pass))
-        return "windows of anything but an array are computed on the CPU";
+    if (pass->windows_used)
+        return "windows of windows are computed on the CPU";
     if (n_axes > CODE_WINDOW_AXES)
         return "windows along so many axes are computed on the CPU";
     uint64_t n_most = window->op == OP_WINDOW_RANK ? CODE_RANKED_ELEMENTS : CODE_WINDOW_ELEMENTS;

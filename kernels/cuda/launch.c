@@ -6,6 +6,10 @@
 
 int cuda_tile_launch(const struct cuda_tile *t, void *device_slot, cuda_stream stream)
 {
-    struct interpreter_launch launch = cuda_tile_describe(t);
-    return cuda_interpreter_launch(&launch, device_slot, stream);
+    struct cuda_tile_at at = {0};
+    struct interpreter_launch launch;
+    int r = 0;
+    while (r == 0 && cuda_tile_next_launch(t, &at, &launch))
+        r = cuda_interpreter_launch(&launch, device_slot, stream);
+    return r;
 }

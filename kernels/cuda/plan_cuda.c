@@ -51,6 +51,11 @@ static uint64_t windows_worst_ns(const struct plan_tile_size *size)
     return n_looks * OP_WINDOW_LOOK_WORST_NS * size->room->n_elements;
 }
 
+static bool makes_operand(const struct program *program, const struct program_window *window)
+{
+    return !encode_window_operand(program, window);
+}
+
 static bool suits_tile(const struct plan_tile_size *size)
 {
     uint64_t moved = size->room->input_bytes + size->room->output_bytes;
@@ -229,6 +234,8 @@ const struct plan_engine plan_cuda = {
     .most_loop_ns = MOST_LOOP_NS,
     .slot_need_bytes = cuda_tile_need_bytes,
     .why_no_window = encode_no_window,
+    .makes_operand = makes_operand,
+    .why_no_repeats = cuda_tile_no_repeats,
     .suits_tile = suits_tile,
     .most_continued_rows = most_continued_rows,
     .n_computing = n_computing,

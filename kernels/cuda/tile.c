@@ -4,8 +4,8 @@
  * operands are placed one behind the other in what is reserved for them. What a grain is, is
  * written by cuda_tile_add() (tile_grain.c), and read back by cuda_tile_result() (tile_result.c).
  * The slot's sizes are those of the largest grain; blocks' results and nodes lie at the same
- * distance for all grains. Tables are written once. Values that are only read by tasks come last
- * and are copied neither way.
+ * distance for all grains. Tables are written once. Values, which are only read by tasks, and what
+ * phases make (tile_phases.c) come last and are copied neither way.
  * Called by the CUDA worker's threads; the broker's planner asks cuda_tile_need_bytes().
  */
 #include "kernels/cuda/encode.h"
@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #define RECORD_ALIGN 16u
@@ -40,43 +41,47 @@ static unsigned count_windows(const struct encode_places *places)
     return n;
 }
 
-/* What the header says of records and results; all offsets up to the grains'. n_cells: of the
- * largest node. */
-static int encode(const struct program *program, unsigned pass, const struct engine_view *reduced,
-                  uint64_t n_cells, char *code, struct code_header *h,
-                  struct encode_places *ret_places, struct encode_nodes *ret_nodes)
+/* All of the header but where results and nodes are, and grains' records: these begin at *ret_end.
+ * n_cells: of the largest node. */
+int tile_encode(const struct program *program, const struct pass *pass,
+                const struct engine_view *reduced, uint64_t n_cells, char *slot, uint64_t at,
+                struct code_header *h, struct encode_places *ret_places,
+                struct encode_nodes *ret_nodes, uint64_t *ret_end)
 {
     uint64_t n_bytes;
     int r = encode_places_of(program, pass, ret_places);
     if (r)
         return r;
     encode_nodes_init(ret_nodes, program, pass, ret_places, n_cells);
-    r = encode_pass(program, pass, ret_places, reduced, ret_nodes, code, h, &n_bytes);
+    r = encode_pass(program, pass, ret_places, reduced, ret_nodes, slot ? slot + at : NULL, h,
+                    &n_bytes);
     if (r)
         return r;
-    unsigned ndim = (unsigned)program->passes[pass].ndim;
-    h->place_bytes = tile_place_bytes(&program->passes[pass]);
-    h->window_bytes = tile_window_bytes(&program->passes[pass]);
+    uint32_t *const offsets[] = {&h->cells_offset, &h->insns_offset,  &h->operands_offset,
+                                 &h->kths_offset,  &h->tables_offset, &h->weights_offset};
+    for (unsigned i = 0; i < ARRAY_LENGTH(offsets); i++)
+        *offsets[i] += (uint32_t)at;
+    h->place_bytes = tile_place_bytes(pass);
+    h->window_bytes = tile_window_bytes(pass);
     h->n_windows = count_windows(ret_places);
     h->windows_at = (uint32_t)sizeof(struct code_grain) + h->n_places * h->place_bytes +
-                    tile_runs_bytes(ret_places, ndim);
+                    tile_runs_bytes(ret_places, (unsigned)pass->ndim);
     h->grain_bytes =
         (uint32_t)round_up_u64(h->windows_at + h->n_windows * h->window_bytes, RECORD_ALIGN);
-    h->grains_offset = (uint32_t)round_up_u64(n_bytes, RECORD_ALIGN);
     h->result_bytes = h->n_states * (uint32_t)sizeof(struct code_state);
-    uint64_t n_blocks = (n_elements_of(&program->passes[pass]) - 1) / CODE_BLOCK_ELEMENTS + 1;
+    uint64_t n_blocks = (n_elements_of(pass) - 1) / CODE_BLOCK_ELEMENTS + 1;
     h->blocks_of_grain = (uint32_t)min_u64(n_blocks, CODE_MAX_BLOCKS);
+    *ret_end = round_up_u64(at + n_bytes, RECORD_ALIGN);
     return 0;
 }
 
-/* Of all values and windows of a grain, each rounded up. */
-static uint64_t values_bytes(const struct encode_places *places, uint64_t n_elements)
+/* Of all values of a grain, each rounded up. */
+static uint64_t values_bytes(const struct encode_places *places, const struct engine_room *room)
 {
-    uint64_t n_bytes = 0;
-    for (unsigned i = 0; i < places->n_places; i++)
-        if (places->places[i].what == ENCODE_WINDOW || i >= places->n_places - places->n_values)
-            n_bytes += round_up_u64(n_elements * dtype_size((enum dtype)places->places[i].dtype),
-                                    ENGINE_SLOT_ALIGN);
+    uint64_t n_bytes = room->made_bytes;
+    for (unsigned i = places->n_places - places->n_values; i < places->n_places; i++)
+        n_bytes += round_up_u64(room->n_elements * dtype_size((enum dtype)places->places[i].dtype),
+                                ENGINE_SLOT_ALIGN);
     return n_bytes;
 }
 
@@ -97,50 +102,94 @@ static uint64_t table_bytes(const struct program *program, unsigned reduction)
     return round_up_u64(table_values(program, reduction) * dtype_size(dtype), ENGINE_SLOT_ALIGN);
 }
 
-/* Completes the header. */
-static void divide_slot(const struct program *program, struct code_header *h,
-                        const struct encode_places *places, const struct encode_nodes *nodes,
-                        uint64_t n_grains, const struct engine_room *room, struct parts *ret)
+static void note_tables(struct cuda_tile *t, const struct encode_places *places)
 {
-    uint64_t results_bytes = n_grains * h->blocks_of_grain * h->result_bytes;
-    ret->tables = round_up_u64(h->grains_offset + n_grains * h->grain_bytes, ENGINE_SLOT_ALIGN);
-    ret->inputs = ret->tables;
     for (unsigned i = 0; i < places->n_tables; i++)
-        ret->inputs += table_bytes(program, places->tables[i]);
+        t->tables |= UINT64_C(1) << places->tables[i];
+}
+
+/* Encodes all passes, completes the header, divides the slot; where t->slot is NULL it counts. */
+static int lay_out(struct cuda_tile *t, const struct engine_view *reduced,
+                   const struct engine_room *room, struct parts *ret)
+{
+    struct code_header *h = &t->header;
+    uint64_t n_grains = t->max_grains, at;
+    int r = tile_encode(t->program, &t->program->passes[t->pass], reduced, room->n_cells, t->slot,
+                        0, h, &t->places, &t->nodes, &at);
+    r = r ? r : tile_encode_phases(t, reduced, &at);
+    if (r)
+        return r;
+    h->grains_offset = (uint32_t)at;
+    at += n_grains * h->grain_bytes;
+    tile_place_records(t, n_grains, &at);
+    if (at > UINT32_MAX)
+        return -EINVAL;
+    ret->tables = round_up_u64(at, ENGINE_SLOT_ALIGN);
+    ret->inputs = ret->tables;
+    note_tables(t, &t->places);
+    for (unsigned i = 0; i < t->n_phases; i++)
+        note_tables(t, &t->phases[i].places);
+    for (uint64_t left = t->tables; left; left &= left - 1)
+        ret->inputs += table_bytes(t->program, (unsigned)__builtin_ctzll(left));
     ret->results = round_up_u64(ret->inputs + n_grains * room->input_bytes, ENGINE_SLOT_ALIGN);
-    ret->nodes = round_up_u64(ret->results + results_bytes, ENGINE_SLOT_ALIGN);
-    ret->outputs = round_up_u64(ret->nodes + n_grains * nodes->n_bytes, ENGINE_SLOT_ALIGN);
-    ret->values = ret->outputs + n_grains * room->output_bytes;
-    ret->end = ret->values + n_grains * values_bytes(places, room->n_elements);
-    h->node_bytes = (uint32_t)nodes->n_bytes;
-    h->plane_bytes = nodes->plane_bytes;
+    at = ret->results + n_grains * h->blocks_of_grain * h->result_bytes;
+    tile_place_counters(t, n_grains, &at);
+    ret->nodes = round_up_u64(at, ENGINE_SLOT_ALIGN);
+    ret->outputs = round_up_u64(ret->nodes + n_grains * t->nodes.n_bytes, ENGINE_SLOT_ALIGN);
+    t->nowhere_offset = ret->outputs + n_grains * room->output_bytes;
+    ret->values = t->nowhere_offset + (t->n_phases > 0 ? ENGINE_SLOT_ALIGN : 0);
+    t->values_bytes = values_bytes(&t->places, room);
+    ret->end = ret->values + n_grains * t->values_bytes;
+    h->node_bytes = (uint32_t)t->nodes.n_bytes;
+    h->plane_bytes = t->nodes.plane_bytes;
     h->results_offset = ret->results;
     h->nodes_offset = ret->nodes;
+    return 0;
+}
+
+static void tile_init(struct cuda_tile *t, const struct program *program, unsigned pass,
+                      uint64_t n_grains, char *slot, uint64_t slot_bytes)
+{
+    memset(t, 0, offsetof(struct cuda_tile, phases));
+    t->program = program;
+    t->pass = pass;
+    t->slot = slot;
+    t->slot_bytes = slot_bytes;
+    t->max_grains = (unsigned)n_grains;
 }
 
 uint64_t cuda_tile_need_bytes(const struct program *program, unsigned pass, uint64_t n_grains,
                               const struct engine_room *room)
 {
-    struct code_header h;
-    struct encode_places places;
-    struct encode_nodes nodes;
+    struct cuda_tile t;
     struct parts parts;
-    if (encode(program, pass, NULL, room->n_cells, NULL, &h, &places, &nodes) != 0)
-        return UINT64_MAX; /* fits nowhere */
-    divide_slot(program, &h, &places, &nodes, n_grains, room, &parts);
-    return parts.end;
+    tile_init(&t, program, pass, n_grains, NULL, 0);
+    return lay_out(&t, NULL, room, &parts) == 0 ? parts.end : UINT64_MAX; /* fits nowhere */
 }
 
+/* One behind the other, in the order of their numbers. */
 static void write_tables(const struct cuda_tile *t, const struct engine_view *reduced,
                          uint64_t offset)
 {
-    struct code_table *tables = (struct code_table *)(t->slot + t->header.tables_offset);
-    for (unsigned i = 0; i < t->places.n_tables; i++) {
-        unsigned reduction = t->places.tables[i];
-        uint64_t n = table_values(t->program, reduction);
-        tables[i] = (struct code_table){.offset = offset, .n_values = (uint32_t)n};
+    for (uint64_t left = t->tables; left; left &= left - 1) {
+        unsigned reduction = (unsigned)__builtin_ctzll(left);
         memcpy(t->slot + offset, reduced[reduction].base,
-               n * dtype_size((enum dtype)t->program->reductions[reduction].result));
+               table_values(t->program, reduction) *
+                   dtype_size((enum dtype)t->program->reductions[reduction].result));
+        offset += table_bytes(t->program, reduction);
+    }
+}
+
+static void point_to_tables(const struct cuda_tile *t, const struct code_header *header,
+                            const struct encode_places *places, uint64_t offset)
+{
+    struct code_table *tables = (struct code_table *)(t->slot + header->tables_offset);
+    for (uint64_t left = t->tables; left; left &= left - 1) {
+        unsigned reduction = (unsigned)__builtin_ctzll(left);
+        for (unsigned i = 0; i < places->n_tables; i++)
+            if (places->tables[i] == reduction)
+                tables[i] = (struct code_table){
+                    .offset = offset, .n_values = (uint32_t)table_values(t->program, reduction)};
         offset += table_bytes(t->program, reduction);
     }
 }
@@ -151,27 +200,24 @@ int cuda_tile_begin(struct cuda_tile *t, const struct program *program, unsigned
 {
     struct parts parts;
     assert((uintptr_t)slot % ENGINE_SLOT_ALIGN == 0 && max_grains <= CUDA_TILE_MAX_GRAINS);
-    *t = (struct cuda_tile){
-        .program = program,
-        .pass = pass,
-        .slot = slot,
-        .slot_bytes = slot_bytes,
-        .max_grains = max_grains,
-    };
-    if (slot_bytes < cuda_tile_need_bytes(program, pass, max_grains, room))
+    tile_init(t, program, pass, max_grains, NULL, 0);
+    if (lay_out(t, reduced, room, &parts) != 0 || slot_bytes < parts.end)
         return -ENOSPC;
-    int r = encode(program, pass, reduced, room->n_cells, slot, &t->header, &t->places, &t->nodes);
+    tile_init(t, program, pass, max_grains, slot, slot_bytes);
+    int r = lay_out(t, reduced, room, &parts);
     if (r)
         return r;
-    divide_slot(program, &t->header, &t->places, &t->nodes, max_grains, room, &parts);
     write_tables(t, reduced, parts.tables);
+    point_to_tables(t, &t->header, &t->places, parts.tables);
+    for (unsigned i = 0; i < t->n_phases; i++)
+        point_to_tables(t, &t->phases[i].header, &t->phases[i].places, parts.tables);
     t->grains_offset = t->header.grains_offset;
     t->grain_bytes = t->header.grain_bytes;
     t->inputs_end = parts.inputs;
     t->inputs_limit = t->results_offset = parts.results;
     t->outputs_end = parts.outputs;
-    t->outputs_limit = t->values_offset = parts.values;
-    t->values_bytes = values_bytes(&t->places, room->n_elements);
+    t->outputs_limit = t->nowhere_offset;
+    t->values_offset = parts.values;
     return 0;
 }
 
@@ -224,5 +270,7 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
     };
     if (t->values_bytes > 0)
         launch.write_bytes = t->values_offset + t->n_grains * t->values_bytes - t->results_offset;
+    if (t->n_phases > 0) /* it reads what they have written */
+        launch.read_bytes = launch.write_offset + launch.write_bytes;
     return launch;
 }

@@ -13,7 +13,9 @@
  * kernel has stored them, and make the grain's node (kernels/reductions/reduce.h), or write its
  * outputs and leave the scans' states: the bits depend on nothing but the grain and the states
  * before it. Windows (device/window.inc) are made before, by kernels that lay them beside the
- * values, of which the interpreter reads them as of inputs.
+ * values, of which the interpreter reads them as of inputs. What repeats step through, and what
+ * windows are of where that is no input, is computed before all that, by launches of their passes
+ * (tile_phases.c): these have codes and records of their own, and their results are values, too.
  *
  * Pure code on the host's memory: no CUDA call but in cuda_tile_launch(). Not thread-safe; the
  * struct may go from thread to thread.
@@ -31,6 +33,30 @@
 /* The least slot in which a tile of 2^0 grains of any job fits. */
 #define CUDA_SLOT_MIN_BYTES (2u * 1024 * 1024)
 
+/* Two for each repeat, one for each window. */
+#define CUDA_TILE_MAX_PHASES (2 * PROGRAM_MAX_REPEATS + PROGRAM_MAX_WINDOWS)
+
+/* Records of a phase: what one launch runs. */
+struct cuda_tile_set {
+    uint64_t grains_offset;
+    unsigned n, most;
+    unsigned n_blocks; /* of the grain so far that has the most */
+};
+
+/* A pass that is run before the tile's own, so often, over what that reads of a grain: with what
+ * lies around it. A step goes from one memory to the other and back, so it has records for both
+ * ways; what is counted is counted in a run of its own, over the grain itself. */
+struct cuda_tile_phase {
+    const struct pass *pass;
+    uint32_t n_times;
+    unsigned n_ways;
+    unsigned n_parts; /* of a box, at most */
+    struct code_header header;
+    struct encode_places places;
+    uint64_t results_offset; /* the counters of the grains' blocks */
+    struct cuda_tile_set sets[2], counted[2];
+};
+
 struct cuda_tile {
     const struct program *program;
     unsigned pass;
@@ -41,6 +67,9 @@ struct cuda_tile {
     uint64_t inputs_end, inputs_limit;   /* of what is used; of what is reserved */
     uint64_t results_offset, outputs_end, outputs_limit;
     uint64_t values_offset, values_bytes; /* values_bytes: of a grain */
+    uint64_t values_end;                  /* of the grain in hand */
+    uint64_t nowhere_offset;              /* what is written there is not read */
+    uint64_t tables;                      /* of all passes: bits of program->reductions */
     /* Of the grain so far that has the most. */
     unsigned n_blocks, n_task_blocks, n_count_blocks, n_window_blocks;
     bool has_windows, has_ranks;                            /* to be made before the pass is run */
@@ -48,6 +77,8 @@ struct cuda_tile {
     struct code_header header;
     struct encode_places places;
     struct encode_nodes nodes; /* of the device */
+    unsigned n_phases;
+    struct cuda_tile_phase phases[CUDA_TILE_MAX_PHASES]; /* last: only what is used is written */
 };
 
 /* Bytes of slot that n_grains grains of a pass need at most. */
@@ -81,8 +112,19 @@ void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
 uint64_t cuda_tile_to_device_bytes(const struct cuda_tile *t); /* from offset 0 */
 void cuda_tile_from_device(const struct cuda_tile *t, uint64_t *ret_offset, uint64_t *ret_n_bytes);
 
-/* What is launched. */
+/* What is launched: of the tile's own pass; and all, one after the other, from {0} on. False: there
+ * is no more. */
 struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t);
+struct cuda_tile_at {
+    unsigned phase;
+    uint32_t time;
+    bool is_counted;
+};
+bool cuda_tile_next_launch(const struct cuda_tile *t, struct cuda_tile_at *at,
+                           struct interpreter_launch *ret_launch);
+
+/* Why the device does not take the repeats of a pass, for people; NULL: it does. */
+const char *cuda_tile_no_repeats(const struct program *program, const struct pass *pass);
 
 /* launch.c: puts the kernels into the stream. 0 or a runtime error. */
 int cuda_tile_launch(const struct cuda_tile *t, void *device_slot,

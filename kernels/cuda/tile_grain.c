@@ -51,13 +51,15 @@ static bool are_aligned(const struct code_axis *axes, unsigned n, int64_t offset
     return are;
 }
 
-void tile_write_view(const struct cuda_tile *t, const struct engine_box *box,
-                     const struct engine_view *view, enum dtype dtype, struct code_place *place)
+void tile_write_view(const struct cuda_tile *t, const struct code_header *header,
+                     const struct engine_box *box, const struct engine_view *view, enum dtype dtype,
+                     struct code_place *place)
 {
     struct code_axis *axes = (struct code_axis *)(place + 1);
     int64_t item_bytes = (int64_t)dtype_size(dtype), offset = (char *)view->base - t->slot;
     unsigned n = merge_axes(box, view->strides, axes);
-    assert(sizeof(*place) + n * sizeof(*axes) <= t->header.place_bytes);
+    assert(sizeof(*place) + n * sizeof(*axes) <= header->place_bytes);
+    (void)header;
     bool is_aligned = are_aligned(axes, n, offset, item_bytes);
     assert(is_aligned);
     (void)is_aligned;
@@ -120,73 +122,111 @@ static void write_index(const struct pass *pass, const struct engine_box *box, u
         .offset = start_number(box, steps), .kind = CODE_PLACE_INDEX, .n_axes = (uint8_t)n};
 }
 
-/* Dense, behind the outputs. Returns its bytes. */
-static uint64_t write_value(const struct cuda_tile *t, const struct code_grain *grain,
-                            uint64_t offset, enum dtype dtype, struct code_place *place)
+void *tile_take_value(struct cuda_tile *t, uint64_t n_bytes)
 {
-    uint64_t values = t->values_offset + t->n_grains * t->values_bytes;
-    assert(sizeof(*place) + sizeof(struct code_axis) <= t->header.place_bytes);
-    *place = (struct code_place){
-        .offset = (int64_t)(values + offset), .kind = CODE_PLACE_LINEAR, .n_axes = 1};
-    *(struct code_axis *)(place + 1) =
-        (struct code_axis){.count = grain->n_elements, .stride = (int64_t)dtype_size(dtype)};
-    return round_up_u64(grain->n_elements * dtype_size(dtype), ENGINE_SLOT_ALIGN);
+    char *value = t->slot + t->values_end;
+    t->values_end += round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
+    assert(t->values_end <= t->values_offset + (t->n_grains + 1) * t->values_bytes);
+    return value;
 }
 
-static void write_places(struct cuda_tile *t, const struct engine_box *box,
-                         const struct engine_view *inputs, const struct engine_view *outputs,
-                         const struct engine_view *reduced, struct code_grain *grain)
+static void write_value(struct cuda_tile *t, const struct code_header *header, uint32_t n_elements,
+                        enum dtype dtype, struct code_place *place)
 {
-    uint64_t value_offset = 0;
-    for (unsigned i = 0; i < t->places.n_places; i++) {
-        const struct encode_place *place = &t->places.places[i];
+    const char *value = tile_take_value(t, n_elements * dtype_size(dtype));
+    assert(sizeof(*place) + sizeof(struct code_axis) <= header->place_bytes);
+    (void)header;
+    *place = (struct code_place){.offset = value - t->slot, .kind = CODE_PLACE_LINEAR, .n_axes = 1};
+    *(struct code_axis *)(place + 1) =
+        (struct code_axis){.count = n_elements, .stride = (int64_t)dtype_size(dtype)};
+}
+
+static void write_near(const struct cuda_tile *t, const struct tile_code *code,
+                       const struct engine_box *box, unsigned index, const struct tile_views *views,
+                       struct code_place *place)
+{
+    const struct program_near *near = &t->program->nears[index];
+    const struct program_input *of = &t->program->inputs[near->input];
+    const struct made_box *made = views->step_of;
+    struct engine_view view = views->inputs[near->input];
+    struct engine_box in_made = *box;
+    struct program_input as_made;
+    int64_t start[ARRAY_MAX_NDIM];
+    if (made && of->is_state) {
+        as_made = *of;
+        for (int i = 0; i < made->ndim; i++) {
+            start[i] = made_box_place(made, i, box->start[i]);
+            as_made.shape[i] = made->count[i];
+        }
+        view.goes_on_axes = 0;
+        in_made.start = start;
+        of = &as_made;
+        box = &in_made;
+    }
+    tile_write_near(t, code->header, box, near, of, &view, place);
+}
+
+static void write_places(struct cuda_tile *t, const struct tile_code *code,
+                         const struct engine_box *box, const struct tile_views *views,
+                         struct code_grain *grain)
+{
+    const struct code_header *header = code->header;
+    for (unsigned i = 0; i < code->places->n_places; i++) {
+        const struct encode_place *place = &code->places->places[i];
         enum dtype dtype = (enum dtype)place->dtype;
-        struct code_place *to = tile_place_in(t, grain, i);
+        struct code_place *to = tile_place_in(header, grain, i);
         const struct engine_view *view;
         switch (place->what) {
-        case ENCODE_INPUT: tile_write_view(t, box, &inputs[place->index], dtype, to); break;
-        case ENCODE_NEAR:
-            view = &inputs[t->program->nears[place->index].input];
-            tile_write_near(t, box, place->index, view, to);
+        case ENCODE_INPUT:
+            tile_write_view(t, header, box, &views->inputs[place->index], dtype, to);
             break;
-        case ENCODE_STATE: tile_write_view(t, box, &reduced[place->index], dtype, to); break;
+        case ENCODE_NEAR: write_near(t, code, box, place->index, views, to); break;
+        case ENCODE_STATE:
+            tile_write_view(t, header, box, &views->reduced[place->index], dtype, to);
+            break;
         case ENCODE_REDUCED:
-            view = &reduced[place->index];
-            tile_write_view(t, box, view, dtype, to);
+            view = &views->reduced[place->index];
+            tile_write_view(t, header, box, view, dtype, to);
             note_outside(t, box, view, dtype, &t->outside_read);
             break;
-        case ENCODE_INDEX: write_index(&t->program->passes[t->pass], box, place->index, to); break;
+        case ENCODE_INDEX: write_index(code->pass, box, place->index, to); break;
         case ENCODE_STORE:
-            view = &outputs[t->program->stores[place->index].output];
-            tile_write_view(t, box, view, dtype, to);
+            view = &views->outputs[t->program->stores[place->index].output - views->first_output];
+            tile_write_view(t, header, box, view, dtype, to);
             note_outside(t, box, view, dtype, &t->outside_written);
             break;
-        default: value_offset += write_value(t, grain, value_offset, dtype, to); break;
+        default: write_value(t, header, grain->n_elements, dtype, to); break;
         }
     }
 }
 
 static void write_windows(struct cuda_tile *t, const struct engine_box *box,
-                          const struct engine_view *inputs, struct code_grain *grain)
+                          const struct tile_views *views, struct code_grain *grain)
 {
     for (unsigned i = 0, n = 0; n < t->header.n_windows; i++) {
         const struct encode_place *place = &t->places.places[i];
         if (place->what != ENCODE_WINDOW)
             continue;
-        bool is_rank = t->program->windows[place->index].op == OP_WINDOW_RANK;
+        const struct program_window *window = &t->program->windows[place->index];
+        const struct operand *operand = encode_window_operand(t->program, window);
+        struct engine_view made;
+        if (!operand)
+            tile_add_operand(t, box, place->index, views->inputs, views->reduced, &made);
+        bool is_rank = window->op == OP_WINDOW_RANK;
         t->has_windows |= !is_rank;
         t->has_ranks |= is_rank;
-        tile_write_window(t, box, i, inputs, grain,
+        tile_write_window(t, box, i, operand ? &views->inputs[operand->index] : &made,
+                          (enum dtype)(operand ? operand->dtype : window->dtype), grain,
                           (struct code_window *)((char *)grain + t->header.windows_at +
                                                  (uint64_t)n++ * t->header.window_bytes));
     }
 }
 
-static struct code_grain divide_grain(const struct cuda_tile *t, uint64_t n_elements)
+static struct code_grain divide_grain(const struct code_header *header, uint64_t n_elements)
 {
     uint64_t n_block = CODE_BLOCK_ELEMENTS;
-    if (n_elements > n_block * t->header.blocks_of_grain)
-        n_block = round_up_u64((n_elements - 1) / t->header.blocks_of_grain + 1, STRIP_ELEMENTS);
+    if (n_elements > n_block * header->blocks_of_grain)
+        n_block = round_up_u64((n_elements - 1) / header->blocks_of_grain + 1, STRIP_ELEMENTS);
     return (struct code_grain){
         .n_elements = (uint32_t)n_elements,
         .n_blocks = (uint32_t)((n_elements - 1) / n_block + 1),
@@ -218,7 +258,7 @@ static void write_runs(struct cuda_tile *t, const struct engine_box *box, struct
 {
     const struct pass *pass = &t->program->passes[t->pass];
     struct code_run reduced[ARRAY_MAX_NDIM],
-        *kept = (struct code_run *)tile_place_in(t, grain, t->header.n_places);
+        *kept = (struct code_run *)tile_place_in(&t->header, grain, t->header.n_places);
     int64_t steps[ARRAY_MAX_NDIM];
     uint64_t n = 1, n_cells = 1;
     number_axes(pass, pass->reduced_axes, steps);
@@ -260,23 +300,41 @@ static void write_tasks(struct cuda_tile *t, const struct engine_box *box, struc
         t->n_count_blocks = (unsigned)max_u64(t->n_count_blocks, count_blocks(&counts[i], grain));
 }
 
+void tile_write_grain(struct cuda_tile *t, const struct tile_code *code,
+                      const struct engine_box *box, const struct tile_views *views,
+                      struct code_grain *ret_grain)
+{
+    uint64_t n_elements = 1;
+    for (int i = 0; i < box->ndim; i++)
+        n_elements *= (uint64_t)box->count[i];
+    assert(n_elements > 0 && n_elements <= INT32_MAX);
+    *ret_grain = divide_grain(code->header, n_elements);
+    write_places(t, code, box, views, ret_grain);
+}
+
 void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
                    const struct engine_view *inputs, const struct engine_view *outputs,
                    const struct engine_view *reduced)
 {
     assert(t->n_grains < t->max_grains);
+    const struct pass *pass = &t->program->passes[t->pass];
+    const struct tile_code code = {pass, &t->header, &t->places};
+    struct engine_view all[REQUEST_MAX_ARGS]; /* large: only what is used is written */
+    struct tile_views views = {.inputs = inputs, .outputs = outputs, .reduced = reduced};
     struct code_grain *grain = tile_grain_at(t, t->n_grains);
-    uint64_t n_elements = 1;
-    for (int i = 0; i < box->ndim; i++)
-        n_elements *= (uint64_t)box->count[i];
-    assert(n_elements > 0 && n_elements <= INT32_MAX);
-    *grain = divide_grain(t, n_elements);
-    write_places(t, box, inputs, outputs, reduced, grain);
-    write_windows(t, box, inputs, grain);
+    t->values_end = t->values_offset + t->n_grains * t->values_bytes;
+    if (pass->repeats) {
+        for (uint64_t left = pass->inputs_used; left; left &= left - 1)
+            all[__builtin_ctzll(left)] = inputs[__builtin_ctzll(left)];
+        tile_add_repeats(t, box, reduced, all);
+        views.inputs = all;
+    }
+    tile_write_grain(t, &code, box, &views, grain);
+    write_windows(t, box, &views, grain);
     if (t->places.has_tasks)
         write_tasks(t, box, grain);
     t->n_blocks = (unsigned)max_u64(t->n_blocks, grain->n_blocks);
     t->n_window_blocks =
-        (unsigned)max_u64(t->n_window_blocks, (n_elements - 1) / CODE_TASK_THREADS + 1);
+        (unsigned)max_u64(t->n_window_blocks, (grain->n_elements - 1) / CODE_TASK_THREADS + 1);
     t->n_grains++;
 }

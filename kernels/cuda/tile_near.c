@@ -39,22 +39,22 @@ static unsigned write_axes(const struct engine_box *box, const struct program_ne
     return n;
 }
 
-void tile_write_near(const struct cuda_tile *t, const struct engine_box *box, unsigned index,
-                     const struct engine_view *view, struct code_place *place)
+void tile_write_near(const struct cuda_tile *t, const struct code_header *header,
+                     const struct engine_box *box, const struct program_near *near,
+                     const struct program_input *of, const struct engine_view *view,
+                     struct code_place *place)
 {
-    const struct program_near *near = &t->program->nears[index];
-    const struct program_input *of = &t->program->inputs[near->input];
     struct code_near *to = (struct code_near *)place;
     struct engine_view moved = {.base = (char *)view->base +
                                         neighbours_distance(near, of, view, box->ndim),
                                 .is_swapped = view->is_swapped};
     memcpy(moved.strides, view->strides, (size_t)box->ndim * sizeof(moved.strides[0]));
     if (!neighbours_are_beyond(near, of, view->goes_on_axes, box)) {
-        tile_write_view(t, box, &moved, of->dtype, place);
+        tile_write_view(t, header, box, &moved, of->dtype, place);
         return;
     }
     unsigned n = write_axes(box, near, of, view, (struct code_near_axis *)(to + 1));
-    assert(sizeof(*to) + n * sizeof(struct code_near_axis) <= t->header.place_bytes);
+    assert(sizeof(*to) + n * sizeof(struct code_near_axis) <= header->place_bytes);
     *to =
         (struct code_near){.place = {.offset = (char *)moved.base - t->slot,
                                      .kind = CODE_PLACE_NEAR,

@@ -101,6 +101,7 @@ int cuda_tile_result(const struct cuda_tile *t, unsigned grain, const struct red
         for (unsigned i = 0; i < ARRAY_LENGTH(counts); i++)
             counts[i] += counter_of(t, grain, block, (enum code_counter)i);
     }
+    tile_add_counters(t, grain, counts);
     if (counts[CODE_COUNTER_POWERS] > 0)
         return GAD_NEGATIVE_POWER;
     if (t->program->passes[t->pass].n_reductions > 0 && !t->places.scans)

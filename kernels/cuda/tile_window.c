@@ -1,6 +1,7 @@
 /* Records of the windows that a grain reads (device/window.inc).
  *
- * The slot has what lies around the grain's elements, as of what is near (tile_near.c). A record
+ * The slot has what lies around the grain's elements, as of what is near (tile_near.c), or has got
+ * it before (tile_phases.c). A record
  * has the operand's elements as a place of their own, and, for each axis along which the window has
  * several, where along it the grain begins: what of a window lies beyond an end, and where its
  * blocks begin, follows from there. An axis that the operand has not, or of which it has one
@@ -31,7 +32,7 @@ static uint32_t n_before(const struct engine_box *box, int axis)
 }
 
 static void write_axes(const struct engine_box *box, const struct program_window *window,
-                       const struct program_input *of, const struct engine_view *view,
+                       const struct pass *of, const struct engine_view *view,
                        struct code_window_axis *axes)
 {
     unsigned n = 0;
@@ -58,24 +59,22 @@ static void write_axes(const struct engine_box *box, const struct program_window
 }
 
 void tile_write_window(const struct cuda_tile *t, const struct engine_box *box, unsigned i,
-                       const struct engine_view *inputs, const struct code_grain *grain,
-                       struct code_window *ret)
+                       const struct engine_view *view, enum dtype dtype,
+                       const struct code_grain *grain, struct code_window *ret)
 {
     const struct program_window *window = &t->program->windows[t->places.places[i].index];
-    unsigned input = encode_window_input(t->program, window);
-    const struct program_input *of = &t->program->inputs[input];
-    enum dtype dtype = (enum dtype)window->dtype;
+    enum dtype as = (enum dtype)window->dtype;
     *ret = (struct code_window){
-        .target = tile_place_in(t, grain, i)->offset,
+        .target = tile_place_in(&t->header, grain, i)->offset,
         .weights = encode_weights(t->program, &t->places, i, NULL),
         .ranks = {(uint16_t)window->ranks[0], (uint16_t)window->ranks[1]},
         .kind = (uint8_t)encode_window_kind(window),
-        .from = (uint8_t)encode_type(of->dtype),
-        .as = (uint8_t)encode_type(dtype),
-        .from_log2 = (uint8_t)__builtin_ctzl(dtype_size(of->dtype)),
-        .as_log2 = (uint8_t)__builtin_ctzl(dtype_size(dtype)),
+        .from = (uint8_t)encode_type(dtype),
+        .as = (uint8_t)encode_type(as),
+        .from_log2 = (uint8_t)__builtin_ctzl(dtype_size(dtype)),
+        .as_log2 = (uint8_t)__builtin_ctzl(dtype_size(as)),
     };
-    memcpy(&ret->beyond, &window->beyond, dtype_size(dtype));
-    write_axes(box, window, of, &inputs[input], ret->axes);
-    tile_write_view(t, box, &inputs[input], of->dtype, &ret->place);
+    memcpy(&ret->beyond, &window->beyond, dtype_size(as));
+    write_axes(box, window, &t->program->passes[window->pass], view, ret->axes);
+    tile_write_view(t, &t->header, box, view, dtype, &ret->place);
 }

@@ -140,7 +140,7 @@ static double insns_work(const struct plan_estimate *e, const struct pass *pass)
 }
 
 /* Of a repeat's steps, for an element of the pass: with what grains compute around themselves, half
- * of that in the middle of all steps. */
+ * of that in the middle of all steps, but all of it with each step on a device. */
 static double repeat_work(const struct plan_estimate *e, unsigned index,
                           const struct program_repeat *r)
 {
@@ -151,7 +151,8 @@ static double repeat_work(const struct plan_estimate *e, unsigned index,
     work += r->n_steps * (1 + insns_work(e, &inner[r->step]));
     for (int i = 0; i < r->ndim; i++) {
         double count = (double)g->grain_shape[g->ndim - r->ndim + i];
-        double around = (double)r->n_steps * (double)(r->before[i] + r->behind[i]) / 2;
+        double around = (double)r->n_steps * (double)(r->before[i] + r->behind[i]);
+        around /= e->p->limits->engine->fills_slots ? 1 : 2;
         work *= min_f64(count + around, (double)g->shape[g->ndim - r->ndim + i]) / count;
     }
     return work;

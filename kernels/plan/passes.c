@@ -310,8 +310,9 @@ uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_opera
     return round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
 }
 
+/* In the list: what is copied, what repeats keep, others, what windows keep. */
 static void measure_grain(struct plan_pass *planned, const struct operand_list *list,
-                          unsigned n_copied)
+                          unsigned n_copied, unsigned n_states, unsigned n_windows)
 {
     const struct geometry *g = &planned->geometry;
     struct engine_room room = {.n_elements = 1, .n_cells = geometry_n_cells(g, g->grain_shape)};
@@ -322,6 +323,10 @@ static void measure_grain(struct plan_pass *planned, const struct operand_list *
         uint64_t n_bytes = planner_box_bytes(g, &list->operands[i]);
         *(list->operands[i].is_output ? &room.output_bytes : &room.input_bytes) += n_bytes;
     }
+    for (unsigned i = 0; i < n_states; i++)
+        room.made_bytes += planner_box_bytes(g, &list->operands[n_copied + i]);
+    for (unsigned i = 0; i < n_windows; i++)
+        room.made_bytes += planner_box_bytes(g, &list->operands[list->n - n_windows + i]);
     planned->room = room;
 }
 
@@ -398,15 +403,27 @@ static int check_qr(const struct planner *p, const struct pass *pass)
     return GAD_LIMIT_EXCEEDED;
 }
 
+/* Steps of a repeat, too, are computed one after the other, and a loop may be in what is computed
+ * before the pass. */
+static bool may_last(const struct program *program, const struct pass *pass)
+{
+    bool may = pass->n_loops > 0 || pass->repeats != 0;
+
+    for (uint64_t left = pass->windows_used; left; left &= left - 1)
+        may |= may_last(program, &program->passes[program->windows[__builtin_ctzll(left)].pass]);
+    return may;
+}
+
 /* What cannot be interrupted must not last. */
 static int check_loops(const struct planner *p, const struct pass *pass)
 {
-    uint64_t ns = pass->n_loops > 0 ? op_pass_worst_ns(p->program, pass) : 0;
+    uint64_t ns = may_last(p->program, pass) ? op_pass_worst_ns(p->program, pass) : 0;
 
     if (ns <= p->limits->engine->most_loop_ns)
         return 0;
     error_set(p->error, GAD_NO_ENGINE, "engine",
-              "iterate of so many steps is computed on the CPU, where it can be stopped");
+              "%s of so many steps is computed on the CPU, where it can be stopped",
+              pass->repeats ? "repeat" : "iterate");
     error_expected(p->error, "engine \"cpu\" or \"auto\"");
     return GAD_NO_ENGINE;
 }
@@ -475,10 +492,12 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     list_results(p, pass->reduced_used & ~of_products, &list);
     list_states(p, pass, &list);
     unsigned n_copied = list.n;
-    list.n += planner_list_states(p, pass, list.reach, list.operands + list.n);
+    unsigned n_states = planner_list_states(p, pass, list.reach, list.operands + list.n);
+    list.n += n_states;
     list_results(p, of_products, &list);
     list_values(p, index, &list);
-    list.n += planner_list_windows(p, pass, &list.windows, list.operands + list.n);
+    unsigned n_windows = planner_list_windows(p, pass, &list.windows, list.operands + list.n);
+    list.n += n_windows;
     if (!planner_windows_fit(&list.windows))
         return planner_refuse_windows(p, pass);
     geometry_init(&planned->geometry, pass->ndim, pass->shape, list.n, list.operands, &rules);
@@ -490,7 +509,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         int r = planner_count_bytes(p, index, false);
         if (r)
             return r;
-        measure_grain(planned, &list, n_copied);
+        measure_grain(planned, &list, n_copied, n_states, n_windows);
     }
     planner_choose_tiles(p, index, has_provider);
     if (has_swaths)

@@ -46,10 +46,9 @@ struct plan_engine {
     /* All operands of all grains of a tile lie in one slot together, wherever they come from. Else
      * they pass it grain by grain, and only those that are staged. */
     bool fills_slots;
-    bool can_pause;   /* a turn may be put aside in the middle of a tile */
-    bool has_link;    /* it computes in a memory of its own, behind a link */
-    bool has_qr;      /* it computes QR_Rs */
-    bool has_repeats; /* it has passes with repeats */
+    bool can_pause; /* a turn may be put aside in the middle of a tile */
+    bool has_link;  /* it computes in a memory of its own, behind a link */
+    bool has_qr;    /* it computes QR_Rs */
     /* It computes passes with loops that take no longer for an element on one core, at their worst.
      */
     uint64_t most_loop_ns;
@@ -65,6 +64,10 @@ struct plan_engine {
     /* Why it does not make this window, for people; NULL: it makes it, or, of the pointer, all. */
     const char *(*why_no_window)(const struct program *program,
                                  const struct program_window *window);
+    /* Of one that fills slots: whether the window's operand is made before it, in the slot. */
+    bool (*makes_operand)(const struct program *program, const struct program_window *window);
+    /* As why_no_window, of the repeats of a pass. */
+    const char *(*why_no_repeats)(const struct program *program, const struct pass *pass);
     bool (*suits_tile)(const struct plan_tile_size *size);
     /* Rows of a cell that one grain after the other may take into the same node; 0: none. */
     int64_t (*most_continued_rows)(const struct program *program, const struct pass *pass);

@@ -174,17 +174,21 @@ int planner_check_near(const struct planner *p, const struct pass *pass)
     return r;
 }
 
+static bool reads_around(const struct pass *pass)
+{
+    return pass->n_nears > 0 || pass->repeats != 0 || pass->windows_used != 0;
+}
+
 int planner_check_places(const struct planner *p, unsigned pass)
 {
     const struct engine_room one = {.n_elements = 1, .n_cells = 1};
 
-    if (p->program->passes[pass].n_nears == 0 ||
+    if (!reads_around(&p->program->passes[pass]) ||
         p->limits->engine->slot_need_bytes(p->program, pass, 1, &one) < UINT64_MAX)
         return 0;
     error_set(p->error, GAD_NO_ENGINE, "engine",
               "so many offsets of near() in one pass are computed on the CPU");
     error_expected(p->error, "engine \"cpu\" or \"auto\"");
-    error_found(p->error, "%u offsets", p->program->passes[pass].n_nears);
     return GAD_NO_ENGINE;
 }
 
@@ -346,9 +350,13 @@ int planner_check_repeats(const struct planner *p, const struct pass *pass, uint
     const struct program_repeat *first = &p->program->repeats[__builtin_ctz(pass->repeats)];
     int64_t room = (int64_t)(long_bytes > 0 ? long_bytes : GRAIN_MAX_TOTAL_BYTES) / 16 * 15;
     uint32_t good = 0, bad = 0;
+    const struct plan_engine *engine = p->limits->engine;
+    const char *why = engine->why_no_repeats ? engine->why_no_repeats(p->program, pass) : NULL;
+    char at[PROGRAM_PLACE_SIZE];
 
-    if (!p->limits->engine->has_repeats) {
-        error_set(p->error, GAD_NO_ENGINE, "engine", "repeat is computed on the CPU");
+    if (why) {
+        error_set(p->error, GAD_NO_ENGINE, "engine", "%s%s",
+                  program_format_place(&first->place, at), why);
         error_expected(p->error, "engine \"cpu\" or \"auto\"");
         return GAD_NO_ENGINE;
     }

@@ -6,8 +6,8 @@
  *     the result         what the windows that read it have around them
  *     the operand        and what this one has
  *
- * All are taken to be there at a time, which they hardly ever are. A device has the results alone,
- * among the values of its slot. Called by passes.c.
+ * All are taken to be there at a time, which they hardly ever are. A device has the results and the
+ * operands that are no arrays, among the values of its slot. Called by passes.c.
  */
 #include "kernels/plan/plan_engine.h"
 #include "kernels/plan/planner.h"
@@ -61,17 +61,31 @@ static void add_window(const struct listing *l, unsigned index, int ndim, const 
         add_window(l, (unsigned)__builtin_ctzll(left), pass->ndim, own);
 }
 
-/* What a device makes at once: of the grain's elements alone. */
-static unsigned list_results(const struct program *program, const struct pass *pass,
-                             struct geometry_operand *ret_operands)
+/* What a device makes at once: of the grain's elements, and operands of what lies around it, too,
+ * as if none were there already. */
+static unsigned list_results(const struct plan_engine *engine, const struct listing *l,
+                             const struct pass *pass, struct geometry_operand *ret_operands)
 {
-    unsigned n = 0;
-    for (uint64_t left = pass->windows_used; left; left &= left - 1)
-        ret_operands[n++] = (struct geometry_operand){
-            .dtype = (enum dtype)program->windows[__builtin_ctzll(left)].dtype,
-            .ndim = pass->ndim,
-            .shape = pass->shape,
-            .is_internal = true};
+    unsigned n = 0, n_reach = 0;
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const struct program_window *w = &l->program->windows[__builtin_ctzll(left)];
+        const struct pass *of = &l->program->passes[w->pass];
+        int64_t *reach = l->windows->reach[n_reach];
+        ret_operands[n++] = (struct geometry_operand){.dtype = (enum dtype)w->dtype,
+                                                      .ndim = pass->ndim,
+                                                      .shape = pass->shape,
+                                                      .is_internal = true};
+        if (!engine->makes_operand(l->program, w))
+            continue;
+        n_reach++;
+        for (int i = 0; i < of->ndim; i++)
+            reach[i] = 2 * window_around(w, i);
+        ret_operands[n++] = (struct geometry_operand){.dtype = (enum dtype)w->dtype,
+                                                      .ndim = of->ndim,
+                                                      .shape = of->shape,
+                                                      .reach = reach,
+                                                      .is_internal = true};
+    }
     return n;
 }
 
@@ -83,7 +97,7 @@ unsigned planner_list_windows(const struct planner *p, const struct pass *pass,
     ret->n = 0;
     ret->operands = ret_operands;
     if (p->limits->engine->fills_slots)
-        return list_results(p->program, pass, ret_operands);
+        return list_results(p->limits->engine, &l, pass, ret_operands);
     for (uint64_t left = pass->windows_used; left; left &= left - 1)
         add_window(&l, (unsigned)__builtin_ctzll(left), pass->ndim, none);
     return ret->n;

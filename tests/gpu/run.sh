@@ -136,7 +136,8 @@ product_mib=512
 pool=128M
 bench=
 fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_cuda_random.py test_cuda_trees.py test_trees.py"
-fast="$fast test_cuda_products.py test_reduction_functions.py test_random_functions.py test_cuda_counts.py test_cuda_near.py test_cuda_windows.py"
+fast="$fast test_cuda_products.py test_reduction_functions.py test_random_functions.py test_cuda_counts.py"
+fast="$fast test_cuda_near.py test_cuda_windows.py python/test_cuda_repeats.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     product_mib=16

@@ -17,6 +17,7 @@ from test_near import (  # noqa: F401
     offsets_of,
     test_of_every_shape_and_mode,
     test_of_places_and_random_numbers,
+    test_the_job_says_what_is_beyond_the_ends,
     test_what_near_refuses,
     text,
 )

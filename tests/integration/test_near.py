@@ -69,7 +69,6 @@ def stencil(u, mode):
     return u + np.float32(0.25) * (around[0] + around[1] + around[2] + around[3] - 4 * u)
 
 
-@pytest.mark.skipif(ENGINE != "cpu", reason="a device has no windows and takes no steps")
 def test_the_job_says_what_is_beyond_the_ends(daemon, w, folder):
     rng = np.random.default_rng(7)
     u = rng.integers(-9, 9, (7, 9))

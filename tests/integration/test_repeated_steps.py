@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from catalogue import NUMPY_2
-from conftest import CTL, ENGINE
+from conftest import CTL
 from test_near import padded
 
-pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="a device takes no steps")]
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")]
 
 LAP = "lap(u) = near(u, 1, 0) + near(u, 0, -1, mode=wrap) - 2*u; "
 

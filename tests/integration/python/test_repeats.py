@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from catalogue import NUMPY_2
-from conftest import ENGINE, Daemon
+from conftest import Daemon
 from test_near import MODES, padded, text
 
-pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="a device takes no steps")]
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")]
 
 
 def around(ndim, reach=1):

@@ -57,6 +57,7 @@ int main(int argc, char **argv)
         checkcuda_scans(&c);
         checkcuda_tables(&c);
         checkcuda_near(&c);
+        checkcuda_made(&c);
         checkcuda_programs(&c);
         checkcuda_multiply(&c);
         printf("%llu checks with seed %llu, %llu failed\n", (unsigned long long)c.check.n_run,

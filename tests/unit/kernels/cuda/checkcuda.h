@@ -65,6 +65,26 @@ void rig_begin(struct rig *rig, struct cuda_tile *tile, const struct program *pr
 /* Whether what lies in the output's arena beside its elements is as it was. Changes the arena. */
 bool grain_is_margin_whole(const struct grain *g, unsigned output, enum dtype dtype);
 
+/* near_box.c: an array, whole, and what a grain of the program's first pass reads of it as an
+ * input: its box, which goes on beyond the end of an axis where the mode is wrap. lay: how it lies,
+ * before the grain is placed; fill: what comes from beyond the end of an axis is from its
+ * beginning. */
+struct whole_array {
+    char *memory;
+    int64_t strides[ARRAY_MAX_NDIM]; /* of its own axes */
+    bool is_swapped;
+};
+struct near_box {
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+};
+void near_box_lay(const struct program *program, unsigned index, const struct whole_array *array,
+                  struct grain *grain, struct near_box *ret_box);
+void near_box_fill(const struct program *program, unsigned index, const struct whole_array *array,
+                   struct grain *grain, const struct near_box *box);
+/* The grain's view of the whole. */
+struct engine_view whole_view(const struct program *program, unsigned index,
+                              const struct whole_array *array, const struct grain *grain);
+
 struct checkcuda {
     struct check check;
     struct rig *rig;
@@ -79,6 +99,7 @@ void checkcuda_kth(struct checkcuda *c);
 void checkcuda_scans(struct checkcuda *c);
 void checkcuda_tables(struct checkcuda *c);
 void checkcuda_near(struct checkcuda *c);
+void checkcuda_made(struct checkcuda *c);
 void checkcuda_programs(struct checkcuda *c);
 void checkcuda_multiply(struct checkcuda *c);
 /* max_bytes: of the device, 0: as much as is polite. */

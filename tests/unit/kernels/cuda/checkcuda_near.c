@@ -7,7 +7,6 @@
  * beyond the end of an axis where the mode is wrap; the plain level reads the array where it lies.
  * So what differs shows which of the two has taken an element from another place.
  */
-#include "kernels/neighbours.h"
 #include "proto/util.h"
 #include "tests/unit/kernels/cuda/checkcuda.h"
 
@@ -28,8 +27,7 @@ struct near_trial {
     enum dtype dtype;
     int ndim;
     int64_t shape[3]; /* of the pass */
-    bool is_swapped;
-    int64_t strides[3]; /* of the input's own axes */
+    struct whole_array whole;
     uint64_t n_bytes;
     int64_t starts[N_GRAINS][3];
 };
@@ -51,7 +49,7 @@ static void draw_shape(struct near_trial *t, unsigned trial)
     }
     for (int i = input->ndim - 1; i >= 0; i--) {
         input->shape[i] = check_below(8) ? t->shape[t->ndim - input->ndim + i] : 1;
-        t->strides[i] = (int64_t)(n * dtype_size(t->dtype));
+        t->whole.strides[i] = (int64_t)(n * dtype_size(t->dtype));
         n *= (uint64_t)input->shape[i];
     }
     t->n_bytes = n * dtype_size(t->dtype);
@@ -145,83 +143,11 @@ static void draw_grain(struct near_trial *t, unsigned g)
         grain_draw(&grain->outputs[i], s, t->built.outputs[i].dtype, true);
 }
 
-struct near_box {
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-};
-
-/* The box that the worker would read, dense in visiting order. */
-static void lay_box(const struct near_trial *t, struct grain *grain, struct near_box *box)
-{
-    const struct program_input *input = &t->built.inputs[0];
-    struct laid *l = &grain->inputs[0];
-    int64_t stride = (int64_t)dtype_size(t->dtype);
-    neighbours_box(&t->built.program, &t->built.program.passes[0], 0, grain->start,
-                   grain->shape.count, box->start, box->count);
-    *l = (struct laid){.view = {.is_swapped = t->is_swapped}};
-    for (int i = t->ndim - 1; i >= 0; i--) {
-        int own = grain->shape.order[i] - (t->ndim - input->ndim);
-        if (own < 0)
-            continue;
-        l->view.strides[grain->shape.order[i]] = input->shape[own] == 1 ? 0 : stride;
-        stride *= box->count[own];
-    }
-    l->n_bytes = (size_t)stride;
-}
-
-/* What is beyond the end of an axis comes from its beginning. */
-static void fill_box(const struct near_trial *t, const struct laid *l, const struct near_box *box)
-{
-    const struct program_input *input = &t->built.inputs[0];
-    size_t item_bytes = dtype_size(t->dtype);
-    for (uint64_t k = 0; k < l->n_bytes / item_bytes; k++) {
-        const char *from = array;
-        char *to = l->view.base;
-        uint64_t left = k;
-        for (int i = input->ndim - 1; i >= 0; i--) {
-            int64_t at = (int64_t)(left % (uint64_t)box->count[i]);
-            left /= (uint64_t)box->count[i];
-            from += (box->start[i] + at) % input->shape[i] * t->strides[i];
-            to += at * l->view.strides[t->ndim - input->ndim + i];
-        }
-        memcpy(to, from, item_bytes);
-    }
-}
-
-/* The box's view becomes that of the grain. */
-static void aim(const struct near_trial *t, struct grain *grain, const struct near_box *box)
-{
-    const struct program_input *input = &t->built.inputs[0];
-    struct engine_view *view = &grain->inputs[0].view;
-    for (int i = 0; i < input->ndim; i++) {
-        int axis = t->ndim - input->ndim + i;
-        bool goes_on = box->start[i] + box->count[i] > input->shape[i];
-        int64_t at = grain->start[axis] - box->start[i];
-        if (input->shape[i] == 1)
-            continue;
-        at += goes_on && at < 0 ? input->shape[i] : 0;
-        view->goes_on_axes |= (uint32_t)goes_on << axis;
-        view->goes_on_at[axis] = at;
-        view->base = (char *)view->base + at * view->strides[axis];
-    }
-}
-
-static struct engine_view whole_view(const struct near_trial *t, const struct grain *grain)
-{
-    const struct program_input *input = &t->built.inputs[0];
-    struct engine_view view = {.base = array, .is_swapped = t->is_swapped};
-    for (int i = 0; i < input->ndim; i++) {
-        int axis = t->ndim - input->ndim + i;
-        view.strides[axis] = input->shape[i] == 1 ? 0 : t->strides[i];
-        view.base = (char *)view.base + grain->start[axis] * view.strides[axis];
-    }
-    return view;
-}
-
 static void report(struct checkcuda *c, const struct near_trial *t, unsigned g, const char *what)
 {
     c->check.n_failed++;
     printf("FAILED near %s%s: %s\n    seed %llu, %u nears, shape", dtype_name(t->dtype),
-           t->is_swapped ? " swapped" : "", what, (unsigned long long)c->check.seed,
+           t->whole.is_swapped ? " swapped" : "", what, (unsigned long long)c->check.seed,
            t->built.program.n_nears);
     for (int i = 0; i < t->ndim; i++)
         printf(" %lld", (long long)t->shape[i]);
@@ -244,7 +170,7 @@ static void run_plain(const struct near_trial *t, unsigned g, const struct reduc
 {
     const struct program *p = &t->built.program;
     const struct shape *s = &grains[g].shape;
-    struct engine_view in = whole_view(t, &grains[g]), out[MAX_STORED] = {{0}};
+    struct engine_view in = whole_view(p, 0, &t->whole, &grains[g]), out[MAX_STORED] = {{0}};
     struct engine_warnings warnings = {0};
     struct engine_box box = {
         .ndim = t->ndim, .count = s->count, .axis_order = s->order, .start = t->starts[g]};
@@ -314,7 +240,7 @@ static bool run_trial(struct checkcuda *c, struct near_trial *t, unsigned trial)
     memset(t, 0, sizeof(*t));
     built_init(&t->built);
     t->dtype = (enum dtype)(trial % DTYPE_COUNT);
-    t->is_swapped = check_below(4) == 0;
+    t->whole = (struct whole_array){.memory = array, .is_swapped = check_below(4) == 0};
     struct operand own = built_input(&t->built, t->dtype);
     draw_shape(t, trial);
     check_fill(array, t->dtype, t->n_bytes / dtype_size(t->dtype), true);
@@ -324,13 +250,12 @@ static bool run_trial(struct checkcuda *c, struct near_trial *t, unsigned trial)
     build(t, own);
     for (unsigned g = 0; g < N_GRAINS; g++) {
         draw_grain(t, g);
-        lay_box(t, &grains[g], &boxes[g]);
+        near_box_lay(&t->built.program, 0, &t->whole, &grains[g], &boxes[g]);
     }
     rig_begin(c->rig, &tile, &t->built.program, 0, NULL, grains, N_GRAINS);
     for (unsigned g = 0; g < N_GRAINS; g++) {
         grain_place(&grains[g], &tile);
-        fill_box(t, &grains[g].inputs[0], &boxes[g]);
-        aim(t, &grains[g], &boxes[g]);
+        near_box_fill(&t->built.program, 0, &t->whole, &grains[g], &boxes[g]);
         grain_add(&grains[g], &tile);
     }
     rig_run(c->rig, &tile);

@@ -15,8 +15,10 @@ static struct code_header header_of(const struct built *b)
     struct encode_places places;
     struct code_header h;
     uint64_t n_bytes;
-    cr_assert(eq(i32, encode_places_of(&b->program, 0, &places), 0));
-    cr_assert(eq(i32, encode_pass(&b->program, 0, &places, NULL, NULL, NULL, &h, &n_bytes), 0));
+    cr_assert(eq(i32, encode_places_of(&b->program, b->program.passes, &places), 0));
+    cr_assert(eq(
+        i32, encode_pass(&b->program, b->program.passes, &places, NULL, NULL, NULL, &h, &n_bytes),
+        0));
     return h;
 }
 
@@ -95,8 +97,9 @@ static int encoded(const struct built *b)
     struct encode_places places;
     struct code_header h;
     uint64_t n_bytes;
-    int r = encode_places_of(&b->program, 0, &places);
-    return r ? r : encode_pass(&b->program, 0, &places, NULL, NULL, NULL, &h, &n_bytes);
+    int r = encode_places_of(&b->program, b->program.passes, &places);
+    return r ? r
+             : encode_pass(&b->program, b->program.passes, &places, NULL, NULL, NULL, &h, &n_bytes);
 }
 
 Test(encode, refuses_what_the_compiler_cannot_have_made)
@@ -168,7 +171,7 @@ Test(encode, bins_and_weights_have_one_place_each_and_sums_beside_them_none)
     built_reduction(&built, OP_SUM, DTYPE_FLOAT64, a);
     add_counts(bins, a);
     struct encode_places places;
-    cr_assert(eq(i32, encode_places_of(&built.program, 0, &places), 0));
+    cr_assert(eq(i32, encode_places_of(&built.program, built.program.passes, &places), 0));
     cr_assert(eq(u32, places.n_places, 2));
     cr_assert(eq(u32, places.n_values, 1));
     cr_assert(eq(u32, places.source[0], places.source[2]));
@@ -222,7 +225,7 @@ Test(encode, an_input_that_is_scanned_needs_no_interpreter)
 {
     scan(DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_FLOAT32);
     struct encode_places places;
-    cr_assert(eq(i32, encode_places_of(&built.program, 0, &places), 0));
+    cr_assert(eq(i32, encode_places_of(&built.program, built.program.passes, &places), 0));
     cr_assert(eq(u32, places.n_loads, 0));
     cr_assert(eq(u32, places.n_stored, 0));
     cr_assert(eq(u32, places.n_places, 3)); /* the source, the states, the output */

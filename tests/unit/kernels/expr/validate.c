@@ -296,7 +296,7 @@ static const char *check_values(const struct program *p, unsigned index)
 {
     struct encode_places places;
     enum dtype dtypes[PASS_MAX_VALUES];
-    int r = encode_places_of(p, index, &places);
+    int r = encode_places_of(p, &p->passes[index], &places);
     CHECK(r == 0 || p->passes[index].n_nears > ENCODE_MAX_READ - ENCODE_MAX_OTHERS);
     if (r)
         return NULL;
