@@ -1,6 +1,7 @@
 /* Codecs and pipelines: there and back, and what damaged or lying bytes get. */
 #include "client/codecs/codec.h"
 
+#include <blosc.h>
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 #include <errno.h>
@@ -111,6 +112,68 @@ Test(codecs, go_behind_each_other)
         for (int round = 0; round < 20; round++)
             check_round_trip(&pipeline, 4 + any() % 20000, round % 2);
     }
+}
+
+/* As floats are: the low bytes of items are noise, the high ones hardly change. */
+static void fill_items(uint8_t *bytes, size_t n, unsigned item_bytes, unsigned n_noise)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = i % item_bytes < n_noise ? (uint8_t)any() : (uint8_t)(i / item_bytes / 50);
+}
+
+/* Of a damaged frame what the library gives, or a fault. */
+static void check_frame(const struct codec_pipeline *pipeline, struct codec_scratch *scratch,
+                        const uint8_t *frame, size_t n_frame, size_t n, bool is_sound)
+{
+    uint8_t *got = malloc(n + 1), *want = malloc(n + 1), *exact = malloc(n_frame);
+    size_t n_claimed;
+    unsigned step;
+    memcpy(exact, frame, n_frame);
+    got[n] = 0xee;
+    int r = codec_decode(pipeline, 0, scratch, exact, n_frame, got, n, &step);
+    cr_assert(r == 0 || !is_sound);
+    cr_assert(eq(u8, got[n], 0xee));
+    if (r == 0) {
+        cr_assert(blosc_cbuffer_validate(exact, n_frame, &n_claimed) == 0 && n_claimed == n);
+        cr_assert(eq(int, blosc_decompress_ctx(exact, want, n, 1), (int)n));
+        cr_assert(memcmp(got, want, n) == 0);
+    }
+    free(exact);
+    free(want);
+    free(got);
+}
+
+Test(codecs, unpack_frames_of_blosc_as_its_library_does)
+{
+    static const unsigned items[] = {1, 2, 3, 4, 5, 8, 12, 16, 17, 40};
+    static const char *const names[] = {"lz4", "lz4hc", "blosclz", "zlib", "zstd"};
+    struct codec_pipeline pipeline = {.n_steps = 1, .steps = {step_of("blosc", 4)}};
+    struct codec_scratch *scratch = codec_scratch_new();
+    for (int round = 0; round < 400; round++) {
+        unsigned item_bytes = items[any() % 10];
+        size_t n = 1 + any() % (round % 8 ? 20000 : 300000), room = n + BLOSC_MAX_OVERHEAD;
+        size_t block = round % 3 ? 0 : any() % 2 ? item_bytes * (1 + any() % 400) : any() % 5000;
+        uint8_t *elements = malloc(n), *frame = malloc(room);
+        fill_items(elements, n, item_bytes, any() % (item_bytes + 1));
+        int n_frame = blosc_compress_ctx((int)(any() % 10), (int)(any() % 3), item_bytes, n,
+                                         elements, frame, room, names[any() % 7 % 5], block, 1);
+        cr_assert(n_frame > 0);
+        check_frame(&pipeline, scratch, frame, (size_t)n_frame, n, true);
+        for (int i = 0; i < 6; i++) {
+            uint32_t at = i < 3 ? any() % (uint32_t)n_frame : any() % 60 % (uint32_t)n_frame;
+            uint8_t was = frame[at];
+            frame[at] = (uint8_t)(i % 2 ? any() : was ^ 1u << any() % 8);
+            check_frame(&pipeline, scratch, frame, (size_t)n_frame, n, frame[at] == was);
+            frame[at] = was;
+        }
+        uint32_t n_cut = 1 + any() % (uint32_t)n_frame; /* and it says so itself */
+        for (int i = 0; i < 4 && n_cut >= BLOSC_MIN_HEADER_LENGTH; i++)
+            frame[12 + i] = (uint8_t)(n_cut >> 8 * i);
+        check_frame(&pipeline, scratch, frame, n_cut, n, n_cut == (uint32_t)n_frame);
+        free(frame);
+        free(elements);
+    }
+    codec_scratch_free(scratch);
 }
 
 Test(codecs, skip_steps_that_do_not_help)
