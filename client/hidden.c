@@ -17,6 +17,7 @@
  * Called by outputs.
  */
 #include "client/hidden.h"
+#include "client/clock.h"
 #include "client/process.h"
 #include "client/tree.h"
 #include "proto/util.h"
@@ -36,6 +37,8 @@
 #define N_RANDOM    8
 #define MAX_ENTRIES 50000u /* of a folder that are looked at */
 #define N_GIVEN_UP  64u
+#define N_SWEPT     4u
+#define SWEPT_MS    500 /* what was left since then stays a while longer */
 
 /* The last ones, in a ring. */
 static pthread_mutex_t given_up_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -129,23 +132,36 @@ static void sweep_file(int dir_fd, const char *name)
         (void)!tree_remove(dir_fd, name); /* what stays is left to the next output */
 }
 
-static bool is_first_time(const struct stat *st)
+/* Programs that write file after file to a few folders do not look through them each time. */
+static bool was_swept(const struct stat *st)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static dev_t device;
-    static ino_t inode;
+    static struct {
+        dev_t device;
+        ino_t inode;
+        int64_t until;
+    } swept[N_SWEPT];
+    static unsigned n;
+    unsigned i = 0;
     pthread_mutex_lock(&lock);
-    bool is_first = st->st_dev != device || st->st_ino != inode;
-    device = st->st_dev;
-    inode = st->st_ino;
+    while (i < N_SWEPT && !(swept[i].device == st->st_dev && swept[i].inode == st->st_ino))
+        i++;
+    bool was = i < N_SWEPT && clock_left_ms(swept[i].until) > 0;
+    if (i == N_SWEPT)
+        i = n++ % N_SWEPT;
+    if (!was) {
+        swept[i].device = st->st_dev;
+        swept[i].inode = st->st_ino;
+        swept[i].until = clock_deadline_ms(SWEPT_MS);
+    }
     pthread_mutex_unlock(&lock);
-    return is_first;
+    return was;
 }
 
 void hidden_sweep(int dir_fd)
 {
     struct stat st;
-    if (fstat(dir_fd, &st) || !is_first_time(&st))
+    if (fstat(dir_fd, &st) || was_swept(&st))
         return;
     _cleanup_fd_ int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);

@@ -21,5 +21,5 @@ void hidden_give_up(const char *tag);
 /* ".BASE.TAG", or with a BASE that would be too long ".gpuarrayd.TAG". NAME_MAX + 1 bytes. */
 void hidden_file_name(const char *base, const char *tag, char *ret_name);
 /* Removes files and folders with such names that this user's processes have left in the folder,
- * which may be O_PATH. It looks at the same folder once. */
+ * which may be O_PATH. It looks at the same folder twice a second at most. */
 void hidden_sweep(int dir_fd);

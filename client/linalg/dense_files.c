@@ -5,14 +5,18 @@
  * which nothing else is left. Called by programs and by checkpoint.c.
  */
 #include "client/array.h"
+#include "client/formats/files/file_source.h"
 #include "client/formats/formats.h"
 #include "client/gpuarrayd-linalg.h"
 #include "client/hidden.h"
 #include "client/lib/connection/client.h"
 #include "client/linalg/dense_files.h"
+#include "client/tree.h"
 #include "proto/dtype.h"
 #include "proto/util.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -97,13 +101,29 @@ int dense_save(const char *path, unsigned n, const struct gad_dense *arrays,
     return r;
 }
 
-/* A new archive in the place of what is there: made under a name beside it. */
+/* In a hidden folder beside its place, which the next output there removes if this process is
+ * killed. */
+static int make_apart(int dir_fd, const char *folder, const char *path, unsigned n,
+                      const struct gad_dense *arrays, struct gad_error *error)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    _cleanup_free_ char *made = NULL;
+    if (asprintf(&made, "%.*s%s/%s", (int)(base - path), path, folder, base) < 0) {
+        made = NULL;
+        return -ENOMEM;
+    }
+    int r = dense_save(made, n, arrays, error);
+    if (r == 0 && renameat(AT_FDCWD, made, dir_fd, base) < 0)
+        r = error_from_errno(error, errno, path, path);
+    return r;
+}
+
+/* A new archive in the place of what is there. */
 int dense_replace(const char *path, unsigned n, const struct gad_dense *arrays,
                   struct gad_error *error)
 {
-    char tag[HIDDEN_TAG_SIZE];
+    char tag[HIDDEN_TAG_SIZE], folder[NAME_MAX + 1];
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    _cleanup_free_ char *temporary = NULL;
     size_t n_base = strlen(base);
     if (n_base < 4 || strcasecmp(base + n_base - 4, ".npz") != 0) {
         error_set(error, GAD_BAD_ARGUMENT, path, "%s is not named as an npz archive", path);
@@ -114,15 +134,18 @@ int dense_replace(const char *path, unsigned n, const struct gad_dense *arrays,
     int r = hidden_tag(tag);
     if (r < 0)
         return r;
-    if (asprintf(&temporary, "%.*s.%s.%s.npz", (int)(base - path), path, base, tag) < 0) {
-        temporary = NULL;
+    _cleanup_free_ char *above = strndup(path, (size_t)(base - path));
+    if (!above)
         return -ENOMEM;
-    }
-    r = dense_save(temporary, n, arrays, error);
-    if (r == 0 && rename(temporary, path) != 0) {
-        r = error_from_errno(error, errno, path, path);
-        unlink(temporary);
-    }
+    _cleanup_fd_ int dir_fd = open(*above ? above : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    hidden_file_name(base, tag, folder);
+    if (dir_fd >= 0)
+        hidden_sweep(dir_fd);
+    if (dir_fd < 0 || mkdirat(dir_fd, folder, 0777) < 0)
+        return file_path_error(error, errno, path, path);
+    r = make_apart(dir_fd, folder, path, n, arrays, error);
+    if (tree_remove(dir_fd, folder))
+        hidden_give_up(tag);
     return r;
 }
 

@@ -60,6 +60,7 @@ static int replace_file(int dir_fd, const char *file, struct json_object *object
     int r = hidden_tag(tag);
     if (r)
         return r;
+    hidden_sweep(dir_fd);
     hidden_file_name(file, tag, temporary);
     r = zarr_json_write(dir_fd, temporary, object);
     if (r == 0 && fstatat(dir_fd, file, &st, 0) == 0)
