@@ -134,6 +134,21 @@ enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const cha
                                     const char *name, struct gad_stream **ret_stream,
                                     struct gad_error *error);
 
+/** Makes an array of what comes through a pipe, for what reads it in another order than it comes
+ * in, or several times. Waits until the pipe ends: all of it is put into a file without a name, in
+ * the folder that TMPDIR names, else in /var/tmp or /tmp. What is a file already stays where it is.
+ * client: not NULL; whose jobs may use the array.
+ * fd: open for reading; it stays the caller's.
+ * form: as of gad_stream_read_raw(); NULL for npy, which may be in Fortran order.
+ * name: for errors, as "standard input"; not NULL.
+ * ret_array: the caller's, given up by gad_array_release(), with which the file goes.
+ * GAD_SHORT_READ, GAD_BAD_SHAPE: fewer elements come, or more. GAD_NO_SPACE: there is no room for
+ * them. GAD_CANCELLED: a signal came. GAD_BAD_FORMAT, GAD_BAD_DTYPE: as of gad_stream_read_npy().
+ */
+enum gad_status gad_array_from_pipe(struct gad_client *client, int fd, const char *form,
+                                    const char *name, struct gad_array **ret_array,
+                                    struct gad_error *error);
+
 /** Makes an output that a thread of the library writes to a pipe, as numpy.load() reads it. Nothing
  * is written before the job has its first results. The job fails with GAD_CANCELLED where the pipe
  * has no reader any more.

@@ -108,11 +108,12 @@ enum { CTL_OPTION_MASK = 0x400, CTL_OPTION_NO_MASK };
     }
 /* Whether the key was one of them. */
 bool ctl_parse_masking(int key, enum gad_masking *ret_masking);
-/* "-" or "-:DTYPE:SHAPE", standard input: of a run, of info (without a client) and of show. Others
- * refuse it. */
+/* "-" or "-:DTYPE:SHAPE", standard input. */
 bool ctl_is_pipe(const char *word);
+/* As a stream: of a run, of info (without a client) and of show. */
 int ctl_open_pipe(struct gad_client *client, const char *word, struct gad_stream **ret_stream,
                   struct gad_error *error);
+/* Standard input is read to its end first. */
 int ctl_open_source(struct gad_client *client, const char *spec, enum gad_masking masking,
                     struct gad_array **ret_array, struct gad_error *error);
 /* To stderr, where nobody said how to take what is packed. */

@@ -1,5 +1,6 @@
 /* Sources of a command line: opened as --mask-and-scale and --no-mask-and-scale say; "-" is
- * standard input, for verbs that read their source once and in order.
+ * standard input, as a stream for verbs that read their source once and in order, else whole, in a
+ * file without a name.
  *
  * Whoever says neither and reads an array whose file packs it, or names values that stand for
  * nothing measured, is told so on standard error, once for each source: numbers that look right and
@@ -34,17 +35,28 @@ int ctl_open_pipe(struct gad_client *client, const char *word, struct gad_stream
                      : gad_stream_read_npy(client, STDIN_FILENO, name, ret_stream, error));
 }
 
+/* It comes once, and so for one source. */
+static int open_whole_pipe(struct gad_client *client, const char *word,
+                           struct gad_array **ret_array, struct gad_error *error)
+{
+    static bool has_come;
+    if (has_come) {
+        error_set(error, GAD_BAD_ARGUMENT, word,
+                  "standard input has one array, and is named twice");
+        error_expected(error, "files for the others");
+        error_found(error, "%.60s again", word);
+        return GAD_BAD_ARGUMENT;
+    }
+    has_come = true;
+    return (int)gad_array_from_pipe(client, STDIN_FILENO, word[1] ? word + 2 : NULL,
+                                    "standard input", ret_array, error);
+}
+
 int ctl_open_source(struct gad_client *client, const char *spec, enum gad_masking masking,
                     struct gad_array **ret_array, struct gad_error *error)
 {
-    if (ctl_is_pipe(spec)) {
-        error_set(error, GAD_BAD_ARGUMENT, spec,
-                  "standard input comes once and in order, and this reads its sources in an order "
-                  "of its own: put it into a file first");
-        error_expected(error, "gpuarrayctl convert %.60s FILE.npy, then FILE.npy here", spec);
-        error_found(error, "%.60s", spec);
-        return GAD_BAD_ARGUMENT;
-    }
+    if (ctl_is_pipe(spec))
+        return open_whole_pipe(client, spec, ret_array, error);
     const struct gad_open_options options = {.masking = masking};
     return (int)gad_array_open_as(client, spec, &options, ret_array, error);
 }

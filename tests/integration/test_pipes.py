@@ -265,7 +265,49 @@ def test_what_comes_is_told(daemon, folder):
         assert got["shape"] == [n] and got["max"] == (0 if n else "nan")
     assert b"(?, 3)" in run(daemon, "-:u1:?x3", verb="info").stdout
     failed(run(daemon, "-", data=npy(a)[:-1], verb="show"), "short-read")
-    for verb, *more in (("transpose",), ("take", "a.npy"), ("diff",), ("matmul", "a.npy")):
-        failed(run(daemon, "-", *more, "-o", "b.npy", data=npy(a), folder=folder, verb=verb), "bad-argument",
-               "expected: gpuarrayctl convert - FILE.npy, then FILE.npy here")
     assert os.listdir(folder) == ["a.npy"]
+
+
+def test_what_reads_in_another_order_takes_standard_input_whole(daemon, folder):
+    """By way of a file without a name, of which nothing is left."""
+    a = np.random.default_rng(4).normal(size=(700, 30)).astype("f4")
+    rows = np.array([699, 0, 5, 5])
+    np.save(folder / "a.npy", a)
+    np.save(folder / "rows.npy", rows)
+    environment = {**os.environ, "GPUARRAYD_SOCKET": daemon.socket, "TMPDIR": str(folder)}
+
+    def gives(want, verb, *words, data=npy(a), **kwargs):
+        done = subprocess.run([str(conftest.CTL), verb, *words, "-o", "r.npy"], input=data, capture_output=True,
+                              cwd=folder, env=environment, timeout=60, **kwargs)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(np.load(folder / "r.npy"), want), verb
+        assert sorted(os.listdir(folder)) == ["a.npy", "r.npy", "rows.npy"]
+
+    gives(a.T, "transpose", "-")
+    gives(a.T, "transpose", "-", data=npy(np.asfortranarray(a)))
+    gives(a.T.astype("f4"), "transpose", "-:>f4:?x30", data=a.astype(">f4").tobytes())
+    gives(a[rows], "take", "-", "rows.npy")
+    gives(a[rows], "take", "a.npy", "-", data=npy(rows))
+    gives(np.concatenate([a, a[::-1]]), "concatenate", "a.npy", "-", data=npy(a[::-1].copy()))
+    gives(np.stack([a, a]), "stack", "-", "a.npy")
+    gives(np.diff(a, axis=0), "diff", "-", "--axis", "0")
+    gives(np.roll(a, 3, axis=1), "roll", "-", "--shift", "3", "--axes", "1")
+    gives(np.pad(a, 1), "pad", "-", "--width", "1")
+    gives(a[:0].T, "transpose", "-", data=npy(a[:0]))
+    subprocess.run([str(conftest.CTL), "shuffle", "a.npy", "-o", "s.npy"], cwd=folder, env=environment, check=True)
+    shuffled = np.load(folder / "s.npy")
+    (folder / "s.npy").unlink()
+    gives(shuffled, "shuffle", "-")
+    with open(folder / "a.npy", "rb") as file:  # a file stays where it is
+        done = subprocess.run([str(conftest.CTL), "matmul", "-", "a.npy", "--transpose-a", "-o", "m.npy"], stdin=file,
+                              cwd=folder, capture_output=True, env={**environment, "TMPDIR": "/nowhere"}, timeout=60)
+    assert done.returncode == 0 and np.allclose(np.load(folder / "m.npy"), a.T @ a, rtol=1e-4, atol=1e-3), done.stderr
+    for word, data, code, text in (
+            ("-", npy(a)[:-4], "short-read", "expected: 84000 bytes of elements"),
+            ("-", npy(a) + b"x", "bad-shape", "more than its array"), ("-", b"hello", "bad-format", "-:DTYPE:SHAPE"),
+            ("-:f4:?x30", bytes(130), "short-read", "in the middle of a row"), ("-:f4:?x0", b"", "bad-shape", ""),
+            ("-:f4:2x3", bytes(20), "short-read", "")):
+        failed(run(daemon, word, "-o", "n.npy", data=data, folder=folder, verb="transpose"), code, text)
+    failed(run(daemon, "-", "-", "-o", "n.npy", data=npy(a), folder=folder, verb="concatenate"), "bad-argument",
+           "named twice")
+    assert not (folder / "n.npy").exists()

@@ -42,6 +42,7 @@ struct batches_options {
     struct batch_transforms transforms;
     unsigned n_parts;
     char *names[MAX_SOURCES], *specs[MAX_SOURCES];
+    struct gad_array *source; /* of the first part, where it is open already */
     const char *destination;
     struct ctl_storage storage;
     uint64_t epoch, index;
@@ -183,9 +184,11 @@ static int open_loader(struct batches_options *o, struct gad_client *client,
     struct gad_dataset_part parts[MAX_SOURCES] = {{NULL}};
     struct gad_dataset *dataset = NULL;
     int r = 0;
+    parts[0].array = o->source;
     for (unsigned i = 0; i < o->n_parts && r == 0; i++) {
         parts[i].name = o->names[i];
-        r = ctl_open_source(client, o->specs[i], GAD_AS_STORED, &parts[i].array, error);
+        if (!parts[i].array)
+            r = ctl_open_source(client, o->specs[i], GAD_AS_STORED, &parts[i].array, error);
     }
     if (r == 0)
         r = (int)gad_dataset_new(client, o->n_parts, parts, &dataset, error);
@@ -196,7 +199,7 @@ static int open_loader(struct batches_options *o, struct gad_client *client,
     if (r == 0 && o->epoch > 0)
         r = (int)gad_loader_set_epoch(*ret_loader, o->epoch, error);
     gad_dataset_free(dataset);
-    for (unsigned i = 0; i < o->n_parts; i++)
+    for (unsigned i = o->source ? 1 : 0; i < o->n_parts; i++)
         gad_array_release(parts[i].array);
     return r;
 }
@@ -464,24 +467,23 @@ int verb_shuffle(int argc, char **argv)
 {
     struct batches_options o = {.json = ctl_wants_json(argc, argv)};
     struct gad_client *client = NULL;
-    struct gad_array *source = NULL;
     struct gad_error error;
     if (ctl_parse(&shuffle_argp, argc, argv, &o))
         return EXIT_USAGE;
     ctl_watch_signals();
     int r = ctl_connect(&client, &error);
     if (r == 0)
-        r = ctl_open_source(client, o.specs[0], GAD_AS_STORED, &source, &error);
+        r = ctl_open_source(client, o.specs[0], GAD_AS_STORED, &o.source, &error);
     if (r == 0)
-        r = shuffle(&o, client, gad_array_info(source), &error);
+        r = shuffle(&o, client, gad_array_info(o.source), &error);
     if (r == 0 && o.json) {
         struct json_object *object = json_object_new_object();
         json_object_object_add(object, "rows",
-                               json_object_new_int64(gad_array_info(source)->shape[0]));
+                               json_object_new_int64(gad_array_info(o.source)->shape[0]));
         json_object_object_add(object, "to", json_object_new_string(o.destination));
         ctl_put_json(object);
     }
-    gad_array_release(source);
+    gad_array_release(o.source);
     gad_close(client);
     return r ? ctl_fail(&error, o.json) : EXIT_OK;
 }

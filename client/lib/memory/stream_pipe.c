@@ -14,8 +14,7 @@
  */
 #include "client/lib/connection/client.h"
 #include "client/lib/memory/stream_impl.h"
-#include "client/formats/formats.h"
-#include "client/formats/npy/npy_header.h"
+#include "client/lib/memory/pipe_header.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -240,50 +239,6 @@ static enum gad_status make(struct gad_client *client, const struct gad_layout *
     return GAD_OK;
 }
 
-/* All of them, or fewer where it ends: returns how many. -errno. */
-static ssize_t read_all(int fd, char *bytes, size_t n_bytes)
-{
-    size_t n_read = 0;
-    while (n_read < n_bytes) {
-        ssize_t n = read(fd, bytes + n_read, n_bytes - n_read);
-        if (n < 0 && errno == EINTR)
-            return -EINTR;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        n_read += (size_t)n;
-    }
-    return (ssize_t)n_read;
-}
-
-/* Not a byte more than the header. */
-static int read_header(int fd, const char *name, struct npy_header *ret_header,
-                       struct gad_error *error)
-{
-    size_t n_bytes;
-    char preamble[NPY_PREAMBLE_BYTES], *header;
-    ssize_t n = read_all(fd, preamble, sizeof(preamble));
-    if (n < 0)
-        return error_from_errno(error, (int)-n, name, "reading the npy header");
-    int r = npy_header_size(preamble, (size_t)n, name, &n_bytes, error);
-    if (r)
-        return r;
-    header = malloc(max_u64(n_bytes, sizeof(preamble)));
-    if (!header)
-        return -ENOMEM;
-    memcpy(header, preamble, sizeof(preamble));
-    if (n_bytes > sizeof(preamble))
-        n = read_all(fd, header + sizeof(preamble), n_bytes - sizeof(preamble));
-    if (n < 0)
-        r = error_from_errno(error, (int)-n, name, "reading the npy header");
-    else
-        r = npy_header_parse(header, min_u64(n_bytes, sizeof(preamble) + (size_t)n), name,
-                             ret_header, error);
-    free(header);
-    return r;
-}
-
 static bool is_in_c_order(const struct npy_header *header)
 {
     int n_long = 0;
@@ -298,7 +253,7 @@ enum gad_status gad_stream_read_npy(struct gad_client *client, int fd, const cha
     struct npy_header header;
     if (!name || !ret_stream)
         return error_set(error, GAD_BAD_ARGUMENT, !name ? "name" : "ret_stream", "is NULL");
-    int r = read_header(fd, name, &header, error);
+    int r = pipe_read_header(fd, name, &header, error);
     if (r == 0 && !is_in_c_order(&header)) {
         r = error_set(error, GAD_BAD_FORMAT, name,
                       "%s: an array in Fortran order cannot be read as it comes; write it in C "
@@ -320,31 +275,20 @@ enum gad_status gad_stream_read_raw(struct gad_client *client, int fd, const cha
                                     const char *name, struct gad_stream **ret_stream,
                                     struct gad_error *error)
 {
-    struct spec spec = {.path = (char *)name};
-    char rest[512];
+    struct npy_header header;
     if (!form || !name || !ret_stream)
         return error_set(error, GAD_BAD_ARGUMENT,
                          !form   ? "form"
                          : !name ? "name"
                                  : "ret_stream",
                          "is NULL");
-    if (snprintf(rest, sizeof(rest), ":%s", form) >= (int)sizeof(rest))
-        return error_set(error, GAD_BAD_ARGUMENT, name, "too long for DTYPE:SHAPE");
-    if (strpbrk(rest, "[]")) {
-        error_set(error, GAD_BAD_ARGUMENT, name, "a pipe has no parts: it comes once");
-        error_expected(error, "DTYPE:SHAPE, or a file of it");
-        error_found(error, "%.100s", form);
-        return GAD_BAD_ARGUMENT;
-    }
-    int r = format_parse_raw(rest, name, &spec, error);
-    if (r == 0 && spec.offset_bytes > 0)
-        r = error_set(error, GAD_BAD_ARGUMENT, name, "a pipe has no offset");
+    int r = pipe_read_form(form, name, &header, error);
     if (r)
         return client_status(r, error);
-    const struct gad_layout layout = {.dtype = (enum gad_dtype)spec.dtype,
-                                      .is_swapped = spec.is_swapped,
-                                      .ndim = spec.ndim,
-                                      .shape = spec.shape};
+    const struct gad_layout layout = {.dtype = (enum gad_dtype)header.dtype,
+                                      .is_swapped = header.is_swapped,
+                                      .ndim = header.ndim,
+                                      .shape = header.shape};
     return make(client, &layout, false, false, fd, ret_stream, error);
 }
 
