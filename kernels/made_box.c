@@ -22,6 +22,10 @@ void made_box_lay_out(struct made_box *box, int ndim, const int64_t *shape,
             box->goes_on_axes |= UINT32_C(1) << axis;
     }
     box->n_elements = (uint64_t)stride;
+    for (int i = 0; i < ndim; i++)
+        box->first[i] = shape[i] == 1 || !of->start
+                            ? 0
+                            : -made_box_place(box, i, of->start[box->n_missing + i]);
 }
 
 bool made_box_next_part(int ndim, const int64_t *shape, const int64_t *start, const int64_t *count,
@@ -62,16 +66,15 @@ void made_box_move(const struct made_box *box, const struct engine_box *of,
                                      .goes_on_axes = view->goes_on_axes >> box->n_missing};
     for (int i = 0; i < box->ndim; i++) {
         int axis = i + box->n_missing;
-        int64_t from = of->start ? of->start[axis] : 0, to = at[i];
+        int64_t distance = at[i] - (of->start ? of->start[axis] : 0);
         ret_view->strides[i] = view->strides[axis];
         if (view->strides[axis] == 0 || box->shape[i] == 1)
             continue;
         if (view->goes_on_axes >> axis & 1) {
-            from = made_box_place(box, i, from);
-            to = made_box_place(box, i, to);
-            ret_view->goes_on_at[i] = view->goes_on_at[axis] + to - from;
+            distance = box->first[i] + made_box_place(box, i, at[i]);
+            ret_view->goes_on_at[i] = view->goes_on_at[axis] + distance;
         }
-        base += (to - from) * view->strides[axis];
+        base += distance * view->strides[axis];
     }
     ret_view->base = base;
 }

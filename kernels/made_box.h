@@ -10,11 +10,13 @@
 #include "kernels/engine.h"
 
 /* Axes are those of the array: the last ones of the pass. start and count are given, the rest
- * follows (made_box_lay_out()). */
+ * follows (made_box_lay_out()), as if the pass's box were in it: where it is not, but in one that
+ * is larger, `first` is from there. */
 struct made_box {
     int ndim, n_missing; /* n_missing: axes of the pass in front of its own */
     const int64_t *shape;
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
+    int64_t first[ARRAY_MAX_NDIM];   /* elements from the first one of the pass's box to its own */
     int64_t strides[ARRAY_MAX_NDIM]; /* elements */
     int axis_order[ARRAY_MAX_NDIM];
     uint32_t goes_on_axes;
@@ -41,6 +43,6 @@ void made_box_view(const struct made_box *box, size_t item_bytes, char *memory, 
                    int n_missing, struct engine_view *ret_view);
 
 /* Another operand of the pass over `of`, which the view is of: as a pass over the array's own axes
- * reads it from the element `at` on. It has all of the box, too. */
+ * reads it from the element `at` on. It has that, too. */
 void made_box_move(const struct made_box *box, const struct engine_box *of,
                    const struct engine_view *view, const int64_t *at, struct engine_view *ret_view);

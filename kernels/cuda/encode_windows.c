@@ -4,7 +4,7 @@
  * there, in the order in which the CPU engine joins them: so the bits are the same. That is no
  * longer worth it where they are very many. What the window is of is an input, as it is or cast
  * where no bit is lost that the CPU's cast keeps; anything else is computed before, with what lies
- * around the grain (tile_phases.c), unless it reads windows itself.
+ * around the grain (tile_phases.c), with the windows that it reads itself.
  *
  * Called by the planner, encode.c and tile_window.c.
  */
@@ -52,8 +52,11 @@ const char *encode_no_window(const struct program *program, const struct program
     unsigned n_axes = 0;
     for (int i = 0; i < pass->ndim; i++)
         n_axes += window->size[i] > 1;
-    if (pass->windows_used)
-        return "windows of windows are computed on the CPU";
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const char *why = encode_no_window(program, &program->windows[__builtin_ctzll(left)]);
+        if (why)
+            return why;
+    }
     if (n_axes > CODE_WINDOW_AXES)
         return "windows along so many axes are computed on the CPU";
     uint64_t n_most = window->op == OP_WINDOW_RANK ? CODE_RANKED_ELEMENTS : CODE_WINDOW_ELEMENTS;

@@ -38,16 +38,23 @@
 #define PRODUCT_RATE 5e11
 #define JOB_SECONDS  100e-6
 
+static uint64_t looks_of(const struct program *program, const struct pass *pass)
+{
+    uint64_t n = 0;
+
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const struct program_window *w = &program->windows[__builtin_ctzll(left)];
+        const struct pass *of = &program->passes[w->pass];
+        n += op_window_elements(w, of->ndim) + looks_of(program, of);
+    }
+    return n;
+}
+
 /* More than the steps that a core takes: all that a window has is looked at. */
 static uint64_t windows_worst_ns(const struct plan_tile_size *size)
 {
-    const struct pass *pass = &size->program->passes[size->pass];
-    uint64_t n_looks = 0;
+    uint64_t n_looks = looks_of(size->program, &size->program->passes[size->pass]);
 
-    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
-        const struct program_window *w = &size->program->windows[__builtin_ctzll(left)];
-        n_looks += op_window_elements(w, size->program->passes[w->pass].ndim);
-    }
     return n_looks * OP_WINDOW_LOOK_WORST_NS * size->room->n_elements;
 }
 

@@ -75,10 +75,18 @@ int tile_encode(const struct program *program, const struct pass *pass,
     return 0;
 }
 
-/* Of all values of a grain, each rounded up. */
-static uint64_t values_bytes(const struct encode_places *places, const struct engine_room *room)
+/* Of all values of a grain, each rounded up. The room has what phases make as if it were one box,
+ * but it may be in parts, and windows are made once more where phases count. */
+static uint64_t values_bytes(const struct cuda_tile *t, const struct engine_room *room)
 {
+    const struct encode_places *places = &t->places;
     uint64_t n_bytes = room->made_bytes;
+    for (unsigned i = 0; i < t->n_phases; i++) {
+        const struct code_header *h = &t->phases[i].header;
+        uint64_t n_counted = h->has_counters ? room->n_elements * sizeof(uint64_t) : 0;
+        n_bytes += (h->n_windows + 1u) * t->phases[i].n_parts * ENGINE_SLOT_ALIGN +
+                   h->n_windows * round_up_u64(n_counted, ENGINE_SLOT_ALIGN);
+    }
     for (unsigned i = places->n_places - places->n_values; i < places->n_places; i++)
         n_bytes += round_up_u64(room->n_elements * dtype_size((enum dtype)places->places[i].dtype),
                                 ENGINE_SLOT_ALIGN);
@@ -138,7 +146,7 @@ static int lay_out(struct cuda_tile *t, const struct engine_view *reduced,
     ret->outputs = round_up_u64(ret->nodes + n_grains * t->nodes.n_bytes, ENGINE_SLOT_ALIGN);
     t->nowhere_offset = ret->outputs + n_grains * room->output_bytes;
     ret->values = t->nowhere_offset + (t->n_phases > 0 ? ENGINE_SLOT_ALIGN : 0);
-    t->values_bytes = values_bytes(&t->places, room);
+    t->values_bytes = values_bytes(t, room);
     ret->end = ret->values + n_grains * t->values_bytes;
     h->node_bytes = (uint32_t)t->nodes.n_bytes;
     h->plane_bytes = t->nodes.plane_bytes;
@@ -256,8 +264,6 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
     struct interpreter_launch launch = {
         .header = t->header,
         .n_grains = t->n_grains,
-        .n_window_blocks = t->has_windows ? t->n_window_blocks : 0,
-        .n_rank_blocks = t->has_ranks ? t->n_window_blocks : 0,
         .n_blocks = t->header.n_insns > 0 ? t->n_blocks : 0,
         .n_axes_blocks = t->header.n_axes_tasks > 0 ? t->n_task_blocks : 0,
         .n_count_blocks = t->n_count_blocks,
@@ -268,6 +274,7 @@ struct interpreter_launch cuda_tile_describe(const struct cuda_tile *t)
         .outside_read = t->outside_read,
         .outside_written = t->outside_written,
     };
+    tile_window_grids(t, &t->places, t->n_window_blocks, &launch);
     if (t->values_bytes > 0)
         launch.write_bytes = t->values_offset + t->n_grains * t->values_bytes - t->results_offset;
     if (t->n_phases > 0) /* it reads what they have written */

@@ -33,14 +33,16 @@
 /* The least slot in which a tile of 2^0 grains of any job fits. */
 #define CUDA_SLOT_MIN_BYTES (2u * 1024 * 1024)
 
-/* Two for each repeat, one for each window. */
-#define CUDA_TILE_MAX_PHASES (2 * PROGRAM_MAX_REPEATS + PROGRAM_MAX_WINDOWS)
+/* Two for each repeat, or one for each window that is made. */
+#define CUDA_TILE_MAX_PHASES PROGRAM_MAX_MADE_WINDOWS
+_Static_assert(2 * PROGRAM_MAX_REPEATS <= CUDA_TILE_MAX_PHASES, "no pass has both");
 
 /* Records of a phase: what one launch runs. */
 struct cuda_tile_set {
     uint64_t grains_offset;
     unsigned n, most;
-    unsigned n_blocks; /* of the grain so far that has the most */
+    /* Of the grain so far that has the most. */
+    unsigned n_blocks, n_window_blocks;
 };
 
 /* A pass that is run before the tile's own, so often, over what that reads of a grain: with what
@@ -72,12 +74,11 @@ struct cuda_tile {
     uint64_t tables;                      /* of all passes: bits of program->reductions */
     /* Of the grain so far that has the most. */
     unsigned n_blocks, n_task_blocks, n_count_blocks, n_window_blocks;
-    bool has_windows, has_ranks;                            /* to be made before the pass is run */
     struct interpreter_range outside_read, outside_written; /* of all grains */
     struct code_header header;
     struct encode_places places;
-    struct encode_nodes nodes; /* of the device */
-    unsigned n_phases;
+    struct encode_nodes nodes;     /* of the device */
+    unsigned n_phases, next_phase; /* next_phase: to which the grain in hand is added */
     struct cuda_tile_phase phases[CUDA_TILE_MAX_PHASES]; /* last: only what is used is written */
 };
 

@@ -200,28 +200,6 @@ static void write_places(struct cuda_tile *t, const struct tile_code *code,
     }
 }
 
-static void write_windows(struct cuda_tile *t, const struct engine_box *box,
-                          const struct tile_views *views, struct code_grain *grain)
-{
-    for (unsigned i = 0, n = 0; n < t->header.n_windows; i++) {
-        const struct encode_place *place = &t->places.places[i];
-        if (place->what != ENCODE_WINDOW)
-            continue;
-        const struct program_window *window = &t->program->windows[place->index];
-        const struct operand *operand = encode_window_operand(t->program, window);
-        struct engine_view made;
-        if (!operand)
-            tile_add_operand(t, box, place->index, views->inputs, views->reduced, &made);
-        bool is_rank = window->op == OP_WINDOW_RANK;
-        t->has_windows |= !is_rank;
-        t->has_ranks |= is_rank;
-        tile_write_window(t, box, i, operand ? &views->inputs[operand->index] : &made,
-                          (enum dtype)(operand ? operand->dtype : window->dtype), grain,
-                          (struct code_window *)((char *)grain + t->header.windows_at +
-                                                 (uint64_t)n++ * t->header.window_bytes));
-    }
-}
-
 static struct code_grain divide_grain(const struct code_header *header, uint64_t n_elements)
 {
     uint64_t n_block = CODE_BLOCK_ELEMENTS;
@@ -310,6 +288,7 @@ void tile_write_grain(struct cuda_tile *t, const struct tile_code *code,
     assert(n_elements > 0 && n_elements <= INT32_MAX);
     *ret_grain = divide_grain(code->header, n_elements);
     write_places(t, code, box, views, ret_grain);
+    tile_write_windows(t, code, box, views->inputs, views->made, ret_grain);
 }
 
 void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
@@ -319,18 +298,23 @@ void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
     assert(t->n_grains < t->max_grains);
     const struct pass *pass = &t->program->passes[t->pass];
     const struct tile_code code = {pass, &t->header, &t->places};
-    struct engine_view all[REQUEST_MAX_ARGS]; /* large: only what is used is written */
-    struct tile_views views = {.inputs = inputs, .outputs = outputs, .reduced = reduced};
+    struct engine_view all[REQUEST_MAX_ARGS], made[PROGRAM_MAX_WINDOWS]; /* only some is written */
+    struct tile_views views = {
+        .inputs = inputs, .outputs = outputs, .reduced = reduced, .made = made};
     struct code_grain *grain = tile_grain_at(t, t->n_grains);
+    const int64_t zeros[ARRAY_MAX_NDIM] = {0};
+    struct engine_box own = *box;
+    own.start = box->start ? box->start : zeros;
     t->values_end = t->values_offset + t->n_grains * t->values_bytes;
+    t->next_phase = 0;
     if (pass->repeats) {
         for (uint64_t left = pass->inputs_used; left; left &= left - 1)
             all[__builtin_ctzll(left)] = inputs[__builtin_ctzll(left)];
-        tile_add_repeats(t, box, reduced, all);
+        tile_add_repeats(t, &own, reduced, all);
         views.inputs = all;
     }
+    tile_add_operands(t, &own, inputs, reduced, made);
     tile_write_grain(t, &code, box, &views, grain);
-    write_windows(t, box, &views, grain);
     if (t->places.has_tasks)
         write_tasks(t, box, grain);
     t->n_blocks = (unsigned)max_u64(t->n_blocks, grain->n_blocks);

@@ -13,7 +13,7 @@ struct tile_code {
 
 /* Where the operands of a box are. */
 struct tile_views {
-    const struct engine_view *inputs, *reduced;
+    const struct engine_view *inputs, *reduced, *made; /* made: see tile_write_windows() */
     const struct engine_view *outputs; /* those of the program from first_output on */
     unsigned first_output;
     /* Of steps: states are read near within the box that has been made, as if it were all. */
@@ -36,7 +36,7 @@ uint32_t tile_place_bytes(const struct pass *pass);
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim);
 /* tile_grain.c: values of the grain in hand. */
 void *tile_take_value(struct cuda_tile *t, uint64_t n_bytes);
-/* A record but for windows and tasks. */
+/* A record but for tasks. */
 void tile_write_grain(struct cuda_tile *t, const struct tile_code *code,
                       const struct engine_box *box, const struct tile_views *views,
                       struct code_grain *ret_grain);
@@ -51,12 +51,15 @@ void tile_write_near(const struct cuda_tile *t, const struct code_header *header
                      const struct program_input *of, const struct engine_view *view,
                      struct code_place *place);
 
-/* tile_window.c: of a grain whose places are written, the window that the i-th of them is of; what
- * the window is of has the view and the dtype. */
-void tile_write_window(const struct cuda_tile *t, const struct engine_box *box, unsigned i,
-                       const struct engine_view *view, enum dtype dtype,
-                       const struct code_grain *grain, struct code_window *ret);
+/* tile_window.c: a grain's windows, once its places are written; operands that are no inputs are in
+ * `made`, by the windows' numbers. */
+void tile_write_windows(const struct cuda_tile *t, const struct tile_code *code,
+                        const struct engine_box *box, const struct engine_view *inputs,
+                        const struct engine_view *made, struct code_grain *grain);
 uint32_t tile_window_bytes(const struct pass *pass);
+/* For a grid of the kernels that make windows, and of that which seeks ranks: of so many blocks. */
+void tile_window_grids(const struct cuda_tile *t, const struct encode_places *places,
+                       uint32_t n_blocks, struct interpreter_launch *launch);
 
 /* tile.c: encodes a pass at an offset of the slot; where that is NULL it counts. */
 int tile_encode(const struct program *program, const struct pass *pass,
@@ -70,12 +73,12 @@ int tile_encode_phases(struct cuda_tile *t, const struct engine_view *reduced,
 void tile_place_records(struct cuda_tile *t, uint64_t n_grains, uint64_t *at);
 /* Counters of n_grains grains, among the results. */
 void tile_place_counters(struct cuda_tile *t, uint64_t n_grains, uint64_t *at);
-/* The records of the grain in hand. States come into the views of the pass's inputs; the operand of
- * a window has its own. */
+/* The records of the grain in hand. States come into the views of the pass's inputs, operands of
+ * its windows into views by the windows' numbers. */
 void tile_add_repeats(struct cuda_tile *t, const struct engine_box *box,
                       const struct engine_view *reduced, struct engine_view *inputs);
-void tile_add_operand(struct cuda_tile *t, const struct engine_box *box, unsigned window,
-                      const struct engine_view *inputs, const struct engine_view *reduced,
-                      struct engine_view *ret_view);
+void tile_add_operands(struct cuda_tile *t, const struct engine_box *box,
+                       const struct engine_view *inputs, const struct engine_view *reduced,
+                       struct engine_view *ret_made);
 /* Adds what was counted of a grain. */
 void tile_add_counters(const struct cuda_tile *t, unsigned grain, uint64_t *counts);

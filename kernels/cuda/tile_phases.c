@@ -4,7 +4,8 @@
  *
  *     begin:    what lies around the grain, too  -> A
  *     step:     A -> B, B -> A, A -> B ...          the records of both ways are written once
- *     operand:  what lies around the grain, too  -> C, of which the window is then made
+ *     operand:  what lies around the grain, too  -> C, of which the window is then made; with the
+ *               windows that it reads itself, whose operands come before
  *
  * All steps go over all of what has been made. Each makes another ring of it wrong, as wide as a
  * step reads around: near its ends, which a step takes for those of the axis, so that it never
@@ -28,6 +29,7 @@
 
 #define MOST_LAUNCHES 4096u /* of a step: they are put into the stream one after the other */
 #define MOST_WRAPPED  4     /* axes of a repeat */
+#define MOST_PARTS    64u   /* of a grain, of one phase */
 
 const char *cuda_tile_no_repeats(const struct program *program, const struct pass *pass)
 {
@@ -44,7 +46,7 @@ const char *cuda_tile_no_repeats(const struct program *program, const struct pas
 /* Encoding ----------------------------------------------------------------------------------- */
 
 static int add_phase(struct cuda_tile *t, const struct pass *pass, uint32_t n_times,
-                     unsigned n_ways, unsigned n_wrapped, const struct engine_view *reduced,
+                     unsigned n_ways, unsigned n_parts, const struct engine_view *reduced,
                      uint64_t *at)
 {
     struct cuda_tile_phase *phase = &t->phases[t->n_phases++];
@@ -53,7 +55,7 @@ static int add_phase(struct cuda_tile *t, const struct pass *pass, uint32_t n_ti
     phase->pass = pass;
     phase->n_times = n_times;
     phase->n_ways = n_ways;
-    phase->n_parts = 1u << n_wrapped;
+    phase->n_parts = n_parts;
     return tile_encode(t->program, pass, reduced, 0, t->slot, *at, &phase->header, &phase->places,
                        &nodes, at);
 }
@@ -62,41 +64,45 @@ static int add_repeat(struct cuda_tile *t, const struct program_repeat *r,
                       const struct engine_view *reduced, uint64_t *at)
 {
     const struct pass *inner = t->program->inner;
-    unsigned n_wrapped = (unsigned)__builtin_popcount(r->wrapped_axes);
-    int status = add_phase(t, &inner[r->begin], 1, 1, n_wrapped, reduced, at);
+    unsigned n_parts = 1u << __builtin_popcount(r->wrapped_axes);
+    int status = add_phase(t, &inner[r->begin], 1, 1, n_parts, reduced, at);
     return status || r->n_steps == 0
                ? status
-               : add_phase(t, &inner[r->step], r->n_steps, 2, n_wrapped, reduced, at);
+               : add_phase(t, &inner[r->step], r->n_steps, 2, n_parts, reduced, at);
 }
 
-static int add_operand(struct cuda_tile *t, const struct program_window *window,
-                       const struct engine_view *reduced, uint64_t *at)
+/* Of the windows of a pass; what such an operand reads of windows itself comes first. All is made
+ * for each of the parts of the box that the pass goes over. */
+static int add_operands(struct cuda_tile *t, const struct pass *reader, unsigned n_parts,
+                        const struct engine_view *reduced, uint64_t *at)
 {
-    const struct pass *pass = &t->program->passes[window->pass];
-    unsigned n_wrapped = 0;
-    for (int i = 0; i < pass->ndim; i++)
-        n_wrapped += window->modes[i] == NEAR_WRAP && window_around(window, i) > 0;
-    return add_phase(t, pass, 1, 1, n_wrapped, reduced, at);
+    const struct program *program = t->program;
+    int r = 0;
+    for (uint64_t left = reader->windows_used; r == 0 && left; left &= left - 1) {
+        const struct program_window *window = &program->windows[__builtin_ctzll(left)];
+        const struct pass *pass = &program->passes[window->pass];
+        unsigned n_own = n_parts;
+        if (encode_window_operand(program, window))
+            continue;
+        for (int i = 0; i < pass->ndim; i++)
+            n_own <<= window->modes[i] == NEAR_WRAP && window_around(window, i) > 0;
+        if (n_own > MOST_PARTS)
+            return -EINVAL;
+        r = add_operands(t, pass, n_own, reduced, at);
+        r = r ? r : add_phase(t, pass, 1, 1, n_own, reduced, at);
+    }
+    return r;
 }
 
 int tile_encode_phases(struct cuda_tile *t, const struct engine_view *reduced, uint64_t *at)
 {
     const struct program *program = t->program;
-    int r = 0;
+    const struct pass *pass = &program->passes[t->pass];
+    int r = cuda_tile_no_repeats(program, pass) ? -EINVAL : 0;
     t->n_phases = 0;
-    if (cuda_tile_no_repeats(program, &program->passes[t->pass]))
-        return -EINVAL;
-    for (uint32_t left = program->passes[t->pass].repeats; r == 0 && left; left &= left - 1)
+    for (uint32_t left = pass->repeats; r == 0 && left; left &= left - 1)
         r = add_repeat(t, &program->repeats[__builtin_ctz(left)], reduced, at);
-    for (unsigned i = 0; r == 0 && i < t->places.n_places; i++) {
-        const struct encode_place *place = &t->places.places[i];
-        if (place->what != ENCODE_WINDOW)
-            continue;
-        const struct program_window *window = &program->windows[place->index];
-        if (!encode_window_operand(program, window))
-            r = add_operand(t, window, reduced, at);
-    }
-    return r;
+    return r ? r : add_operands(t, pass, 1, reduced, at);
 }
 
 static void place_set(const struct cuda_tile_phase *phase, uint64_t n_records,
@@ -127,24 +133,27 @@ void tile_place_counters(struct cuda_tile *t, uint64_t n_grains, uint64_t *at)
     }
 }
 
-static struct cuda_tile_phase *phase_of(struct cuda_tile *t, const struct pass *pass)
-{
-    unsigned i = 0;
-    while (t->phases[i].pass != pass)
-        i++;
-    assert(i < t->n_phases);
-    return &t->phases[i];
-}
-
 /* Records ------------------------------------------------------------------------------------ */
 
-/* Arrays that a phase makes for a grain: from the first memory on, if it reads them, to the second.
- */
-struct making {
+/* What phases are told of the grain in hand. */
+struct grain_call {
     struct cuda_tile *t;
     const struct engine_box *box; /* of the tile's pass */
     const struct engine_view *inputs, *reduced;
+};
+
+/* A window's operand, once its phase will make it. */
+struct operand_made {
+    struct made_box box;
+    char *memory;
+};
+
+/* Arrays that a phase makes: from the first memory on, if it reads them, to the second. */
+struct making {
+    struct cuda_tile *t;
+    const struct grain_call *call;
     struct made_box made;
+    const struct operand_made *operands; /* of the windows that it reads, by their numbers */
     unsigned first_output, n_arrays;
     char *memory[2][PROGRAM_MAX_STATES];
 };
@@ -175,28 +184,48 @@ static void view_states(const struct making *m, const struct pass *pass, char *c
     }
 }
 
+/* Those of a pass's windows, from the element `at` on. */
+static void view_operands(const struct program *program, const struct pass *pass,
+                          const struct operand_made *operands, const int64_t *at,
+                          struct engine_view *views)
+{
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        const struct program_window *window = &program->windows[i];
+        if (encode_window_operand(program, window))
+            continue;
+        const struct made_box *box = &operands[i].box;
+        int n_missing = pass->ndim - box->ndim;
+        made_box_view(box, dtype_size((enum dtype)window->dtype), operands[i].memory,
+                      at + n_missing, n_missing, &views[i]);
+    }
+}
+
 static void add_record(const struct making *m, const struct cuda_tile_phase *phase, unsigned way,
                        const int64_t *start, const int64_t *count, struct cuda_tile_set *set)
 {
     const struct tile_code code = {phase->pass, &phase->header, &phase->places};
     struct engine_view inputs[REQUEST_MAX_ARGS], outputs[PROGRAM_MAX_STATES];
     struct engine_view reduced[PROGRAM_MAX_REDUCTIONS]; /* large: only what is used is written */
+    struct engine_view made[PROGRAM_MAX_WINDOWS];
     const struct engine_box box = {
         .ndim = m->made.ndim, .count = count, .axis_order = m->made.axis_order, .start = start};
     const struct tile_views views = {.inputs = inputs,
                                      .outputs = outputs,
                                      .reduced = reduced,
+                                     .made = made,
                                      .first_output = m->first_output,
                                      .step_of = phase->n_ways > 1 ? &m->made : NULL};
     for (uint64_t left = phase->pass->inputs_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        made_box_move(&m->made, m->box, &m->inputs[i], start, &inputs[i]);
+        made_box_move(&m->made, m->call->box, &m->call->inputs[i], start, &inputs[i]);
     }
     for (uint64_t left = phase->pass->reduced_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left); /* the same along what lies around */
-        made_box_move(&m->made, m->box, &m->reduced[i], start, &reduced[i]);
+        made_box_move(&m->made, m->call->box, &m->call->reduced[i], start, &reduced[i]);
     }
     view_states(m, phase->pass, m->memory[way], start, 0, inputs);
+    view_operands(m->t->program, phase->pass, m->operands, start, made);
     unsigned to = phase->n_ways > 1 ? 1 - way : 0;
     for (unsigned i = 0; i < m->n_arrays; i++)
         made_box_view(&m->made, dtype_size(dtype_of(m, i)), m->memory[to][i], start, 0,
@@ -205,79 +234,125 @@ static void add_record(const struct making *m, const struct cuda_tile_phase *pha
                                                      (uint64_t)set->n * phase->header.grain_bytes);
     assert(set->n < set->most);
     tile_write_grain(m->t, &code, &box, &views, grain);
+    unsigned n_window_blocks = (grain->n_elements - 1) / CODE_TASK_THREADS + 1;
     set->n_blocks = (unsigned)max_u64(set->n_blocks, grain->n_blocks);
+    set->n_window_blocks = (unsigned)max_u64(set->n_window_blocks, n_window_blocks);
     set->n++;
 }
 
-static void add_records(const struct making *m, const struct pass *pass)
+/* Whether a part of the box has the grain, and how far it is from that, along the axes. */
+static bool locate(const struct making *m, const int64_t *start, const int64_t *count,
+                   int64_t *ret_distance)
 {
-    struct cuda_tile_phase *phase = phase_of(m->t, pass);
+    bool has_it = true;
+    for (int i = 0; i < m->made.ndim; i++) {
+        int64_t own = m->made.shape[i] == 1 ? 0 : m->call->box->start[m->made.n_missing + i];
+        has_it &= own >= start[i] && own < start[i] + count[i];
+        ret_distance[i] = m->made.first[i] + made_box_place(&m->made, i, start[i]);
+    }
+    return has_it;
+}
+
+static void make_operands(const struct grain_call *call, const struct pass *reader,
+                          const int64_t *start, const int64_t *count, const int64_t *distance,
+                          bool is_counted, struct operand_made *ret);
+
+/* To the next phase, behind those of the windows that it reads. is_counted: what it meets in the
+ * grain's own elements. */
+static void add_records(struct making *m, const struct pass *pass, unsigned n_ways, bool is_counted)
+{
+    const struct engine_box *own = m->call->box;
     const struct made_box *made = &m->made;
-    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
-    for (unsigned way = 0; way < phase->n_ways; way++) {
+    struct operand_made operands[PROGRAM_MAX_WINDOWS]; /* large: only some is written */
+    int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM], distance[ARRAY_MAX_NDIM];
+    unsigned first_phase = m->t->next_phase;
+    struct cuda_tile_phase *phase = NULL;
+    m->operands = operands;
+    for (unsigned way = 0; way < n_ways; way++) {
         uint32_t part = 0;
         for (bool has_more = true; has_more;) {
             has_more = made_box_next_part(made->ndim, made->shape, made->start, made->count, &part,
                                           start, count);
+            bool is_own = locate(m, start, count, distance) && is_counted;
+            m->t->next_phase = first_phase;
+            make_operands(m->call, pass, start, count, distance, is_own, operands);
+            phase = &m->t->phases[m->t->next_phase];
             add_record(m, phase, way, start, count, &phase->sets[way]);
+            if (!is_own || !phase->header.has_counters)
+                continue;
+            geometry_operand_box(own->ndim, own->start, own->count, made->ndim, made->shape, start,
+                                 count);
+            add_record(m, phase, way, start, count, &phase->counted[way]);
         }
-        if (!phase->header.has_counters)
+    }
+    m->t->next_phase++;
+}
+
+/* For a pass that computes so much along its axes, so far from the grain. */
+static void make_operands(const struct grain_call *call, const struct pass *reader,
+                          const int64_t *start, const int64_t *count, const int64_t *distance,
+                          bool is_counted, struct operand_made *ret)
+{
+    const struct program *program = call->t->program;
+    for (uint64_t left = reader->windows_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        const struct program_window *window = &program->windows[i];
+        const struct pass *pass = &program->passes[window->pass];
+        int n_missing = reader->ndim - pass->ndim;
+        struct making m = {.t = call->t,
+                           .call = call,
+                           .first_output = program->stores[pass->first_store].output,
+                           .n_arrays = 1};
+        if (encode_window_operand(program, window))
             continue;
-        geometry_operand_box(m->box->ndim, m->box->start, m->box->count, made->ndim, made->shape,
-                             start, count);
-        add_record(m, phase, way, start, count, &phase->counted[way]);
+        neighbours_window_box(window, pass, reader->ndim, start, count, m.made.start, m.made.count);
+        made_box_lay_out(&m.made, pass->ndim, pass->shape, call->box);
+        for (int k = 0; k < pass->ndim; k++)
+            m.made.first[k] =
+                pass->shape[k] == 1
+                    ? 0
+                    : distance[n_missing + k] - made_box_place(&m.made, k, start[n_missing + k]);
+        take_memory(&m, 1);
+        add_records(&m, pass, 1, is_counted);
+        ret[i].box = m.made;
+        ret[i].memory = m.memory[0][0];
     }
 }
 
 void tile_add_repeats(struct cuda_tile *t, const struct engine_box *box,
                       const struct engine_view *reduced, struct engine_view *inputs)
 {
-    const int64_t zeros[ARRAY_MAX_NDIM] = {0};
     const struct program *program = t->program;
     const struct pass *pass = &program->passes[t->pass];
-    struct engine_box own = *box;
-    own.start = box->start ? box->start : zeros;
+    const struct grain_call call = {t, box, inputs, reduced};
     for (uint32_t left = pass->repeats; left; left &= left - 1) {
         const struct program_repeat *r = &program->repeats[__builtin_ctz(left)];
-        struct making m = {.t = t,
-                           .box = &own,
-                           .inputs = inputs,
-                           .reduced = reduced,
-                           .first_output = r->first_output,
-                           .n_arrays = r->n_states};
-        neighbours_repeat_box(r, r->n_steps, box->ndim, own.start, own.count, m.made.start,
+        struct making m = {
+            .t = t, .call = &call, .first_output = r->first_output, .n_arrays = r->n_states};
+        neighbours_repeat_box(r, r->n_steps, box->ndim, box->start, box->count, m.made.start,
                               m.made.count);
-        made_box_lay_out(&m.made, r->ndim, r->shape, &own);
+        made_box_lay_out(&m.made, r->ndim, r->shape, box);
         take_memory(&m, r->n_steps > 0 ? 2 : 1);
-        add_records(&m, &program->inner[r->begin]);
+        add_records(&m, &program->inner[r->begin], 1, true);
         if (r->n_steps > 0)
-            add_records(&m, &program->inner[r->step]);
-        view_states(&m, pass, m.memory[r->n_steps & 1], own.start + m.made.n_missing,
+            add_records(&m, &program->inner[r->step], 2, true);
+        view_states(&m, pass, m.memory[r->n_steps & 1], box->start + m.made.n_missing,
                     m.made.n_missing, inputs);
     }
 }
 
-void tile_add_operand(struct cuda_tile *t, const struct engine_box *box, unsigned window,
-                      const struct engine_view *inputs, const struct engine_view *reduced,
-                      struct engine_view *ret_view)
+void tile_add_operands(struct cuda_tile *t, const struct engine_box *box,
+                       const struct engine_view *inputs, const struct engine_view *reduced,
+                       struct engine_view *ret_made)
 {
-    const int64_t zeros[ARRAY_MAX_NDIM] = {0};
-    const struct program_window *w = &t->program->windows[window];
-    const struct pass *pass = &t->program->passes[w->pass];
-    struct engine_box own = *box;
-    struct making m = {.t = t,
-                       .box = &own,
-                       .inputs = inputs,
-                       .reduced = reduced,
-                       .first_output = t->program->stores[pass->first_store].output,
-                       .n_arrays = 1};
-    own.start = box->start ? box->start : zeros;
-    neighbours_window_box(w, pass, box->ndim, own.start, own.count, m.made.start, m.made.count);
-    made_box_lay_out(&m.made, pass->ndim, pass->shape, &own);
-    take_memory(&m, 1);
-    add_records(&m, pass);
-    made_box_view(&m.made, dtype_size((enum dtype)w->dtype), m.memory[0][0],
-                  own.start + m.made.n_missing, m.made.n_missing, ret_view);
+    const struct pass *pass = &t->program->passes[t->pass];
+    const struct grain_call call = {t, box, inputs, reduced};
+    const int64_t distance[ARRAY_MAX_NDIM] = {0};
+    struct operand_made operands[PROGRAM_MAX_WINDOWS];
+    if (pass->windows_used == 0)
+        return;
+    make_operands(&call, pass, box->start, box->count, distance, true, operands);
+    view_operands(t->program, pass, operands, box->start, ret_made);
 }
 
 /* Launches ----------------------------------------------------------------------------------- */
@@ -299,6 +374,7 @@ static struct interpreter_launch describe(const struct cuda_tile *t,
         .write_bytes = all.write_bytes,
         .outside_read = all.outside_read,
     };
+    tile_window_grids(t, &phase->places, set->n_window_blocks, &launch);
     struct code_header *h = &launch.header;
     h->grains_offset = (uint32_t)set->grains_offset;
     h->results_offset = at->is_counted ? phase->results_offset : t->nowhere_offset;

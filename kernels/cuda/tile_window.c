@@ -58,15 +58,16 @@ static void write_axes(const struct engine_box *box, const struct program_window
         axes[n] = (struct code_window_axis){.count = 1, .divisor = 1, .size = 1};
 }
 
-void tile_write_window(const struct cuda_tile *t, const struct engine_box *box, unsigned i,
-                       const struct engine_view *view, enum dtype dtype,
-                       const struct code_grain *grain, struct code_window *ret)
+/* Of the i-th of the places; what the window is of has the view and the dtype. */
+static void write_window(const struct cuda_tile *t, const struct tile_code *code,
+                         const struct engine_box *box, unsigned i, const struct engine_view *view,
+                         enum dtype dtype, const struct code_grain *grain, struct code_window *ret)
 {
-    const struct program_window *window = &t->program->windows[t->places.places[i].index];
+    const struct program_window *window = &t->program->windows[code->places->places[i].index];
     enum dtype as = (enum dtype)window->dtype;
     *ret = (struct code_window){
-        .target = tile_place_in(&t->header, grain, i)->offset,
-        .weights = encode_weights(t->program, &t->places, i, NULL),
+        .target = tile_place_in(code->header, grain, i)->offset,
+        .weights = encode_weights(t->program, code->places, i, NULL),
         .ranks = {(uint16_t)window->ranks[0], (uint16_t)window->ranks[1]},
         .kind = (uint8_t)encode_window_kind(window),
         .from = (uint8_t)encode_type(dtype),
@@ -76,5 +77,32 @@ void tile_write_window(const struct cuda_tile *t, const struct engine_box *box, 
     };
     memcpy(&ret->beyond, &window->beyond, dtype_size(as));
     write_axes(box, window, &t->program->passes[window->pass], view, ret->axes);
-    tile_write_view(t, &t->header, box, view, dtype, &ret->place);
+    tile_write_view(t, code->header, box, view, dtype, &ret->place);
+}
+
+void tile_write_windows(const struct cuda_tile *t, const struct tile_code *code,
+                        const struct engine_box *box, const struct engine_view *inputs,
+                        const struct engine_view *made, struct code_grain *grain)
+{
+    char *windows = (char *)grain + code->header->windows_at;
+    for (unsigned i = 0, n = 0; n < code->header->n_windows; i++) {
+        const struct encode_place *place = &code->places->places[i];
+        if (place->what != ENCODE_WINDOW)
+            continue;
+        const struct program_window *window = &t->program->windows[place->index];
+        const struct operand *operand = encode_window_operand(t->program, window);
+        write_window(t, code, box, i, operand ? &inputs[operand->index] : &made[place->index],
+                     (enum dtype)(operand ? operand->dtype : window->dtype), grain,
+                     (struct code_window *)(windows + (uint64_t)n++ * code->header->window_bytes));
+    }
+}
+
+void tile_window_grids(const struct cuda_tile *t, const struct encode_places *places,
+                       uint32_t n_blocks, struct interpreter_launch *launch)
+{
+    for (unsigned i = 0; i < places->n_places; i++)
+        if (places->places[i].what == ENCODE_WINDOW)
+            *(t->program->windows[places->places[i].index].op == OP_WINDOW_RANK
+                  ? &launch->n_rank_blocks
+                  : &launch->n_window_blocks) = n_blocks;
 }

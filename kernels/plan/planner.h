@@ -96,6 +96,7 @@ struct planner_windows {
     unsigned n;
     struct geometry_operand *operands;
     int64_t reach[PLANNER_MAX_WINDOW_GRIDS][ARRAY_MAX_NDIM];
+    int64_t shapes[PLANNER_MAX_WINDOW_GRIDS][ARRAY_MAX_NDIM];
 };
 /* Those of the pass; returns how many. */
 unsigned planner_list_windows(const struct planner *p, const struct pass *pass,

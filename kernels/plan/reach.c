@@ -186,8 +186,10 @@ int planner_check_places(const struct planner *p, unsigned pass)
     if (!reads_around(&p->program->passes[pass]) ||
         p->limits->engine->slot_need_bytes(p->program, pass, 1, &one) < UINT64_MAX)
         return 0;
-    error_set(p->error, GAD_NO_ENGINE, "engine",
-              "so many offsets of near() in one pass are computed on the CPU");
+    error_set(
+        p->error, GAD_NO_ENGINE, "engine",
+        "so many offsets of near() in one pass, or windows with 'wrap' along so many axes, are "
+        "computed on the CPU");
     error_expected(p->error, "engine \"cpu\" or \"auto\"");
     return GAD_NO_ENGINE;
 }

@@ -61,32 +61,57 @@ static void add_window(const struct listing *l, unsigned index, int ndim, const 
         add_window(l, (unsigned)__builtin_ctzll(left), pass->ndim, own);
 }
 
-/* What a device makes at once: of the grain's elements, and operands of what lies around it, too,
- * as if none were there already. */
-static unsigned list_results(const struct plan_engine *engine, const struct listing *l,
-                             const struct pass *pass, struct geometry_operand *ret_operands)
+struct made_list {
+    const struct plan_engine *engine;
+    const struct listing *l;
+    struct geometry_operand *operands;
+    unsigned n;
+};
+
+/* Boxes that a pass goes over for a grain, along its axes: elements more than the grain has, of all
+ * of them, and how many there are. */
+struct boxes {
+    int64_t n_more[ARRAY_MAX_NDIM], n[ARRAY_MAX_NDIM];
+};
+
+/* None of them has more than the axis. */
+static void add_made(struct made_list *list, const struct pass *pass, const struct boxes *boxes,
+                     enum dtype dtype)
 {
-    unsigned n = 0, n_reach = 0;
-    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
-        const struct program_window *w = &l->program->windows[__builtin_ctzll(left)];
-        const struct pass *of = &l->program->passes[w->pass];
-        int64_t *reach = l->windows->reach[n_reach];
-        ret_operands[n++] = (struct geometry_operand){.dtype = (enum dtype)w->dtype,
-                                                      .ndim = pass->ndim,
-                                                      .shape = pass->shape,
-                                                      .is_internal = true};
-        if (!engine->makes_operand(l->program, w))
-            continue;
-        n_reach++;
-        for (int i = 0; i < of->ndim; i++)
-            reach[i] = 2 * window_around(w, i);
-        ret_operands[n++] = (struct geometry_operand){.dtype = (enum dtype)w->dtype,
-                                                      .ndim = of->ndim,
-                                                      .shape = of->shape,
-                                                      .reach = reach,
-                                                      .is_internal = true};
+    struct planner_windows *w = list->l->windows;
+    int64_t *reach = w->reach[list->n], *shape = w->shapes[list->n];
+    for (int i = 0; i < pass->ndim; i++) {
+        reach[i] = boxes->n_more[i];
+        shape[i] = mul_saturating_i64(pass->shape[i], boxes->n[i]);
     }
-    return n;
+    list->operands[list->n++] = (struct geometry_operand){
+        .dtype = dtype, .ndim = pass->ndim, .shape = shape, .reach = reach, .is_internal = true};
+}
+
+/* What a device makes at once for a pass: of the elements that this computes, and operands of what
+ * lies around them, too: which is in two parts along an axis that goes on with its other end. */
+static void list_made(struct made_list *list, const struct pass *pass, const struct boxes *boxes)
+{
+    for (uint64_t left = pass->windows_used; left; left &= left - 1) {
+        const struct program_window *w = &list->l->program->windows[__builtin_ctzll(left)];
+        const struct pass *of = &list->l->program->passes[w->pass];
+        struct boxes own;
+        add_made(list, pass, boxes, (enum dtype)w->dtype);
+        if (!list->engine->makes_operand(list->l->program, w))
+            continue;
+        for (int i = 0; i < of->ndim; i++) {
+            int axis = pass->ndim - of->ndim + i;
+            int64_t n_around = of->shape[i] > 1 ? window_around(w, i) : 0;
+            bool wraps = n_around > 0 && w->modes[i] == NEAR_WRAP;
+            own.n[i] = of->shape[i] > 1 ? boxes->n[axis] : 1;
+            own.n_more[i] = of->shape[i] > 1 ? boxes->n_more[axis] : 0;
+            own.n_more[i] =
+                add_saturating_i64(own.n_more[i], mul_saturating_i64(own.n[i], 2 * n_around));
+            own.n[i] = mul_saturating_i64(own.n[i], wraps ? 2 : 1);
+        }
+        add_made(list, of, &own, (enum dtype)w->dtype);
+        list_made(list, of, &own);
+    }
 }
 
 unsigned planner_list_windows(const struct planner *p, const struct pass *pass,
@@ -96,8 +121,14 @@ unsigned planner_list_windows(const struct planner *p, const struct pass *pass,
     const int64_t none[ARRAY_MAX_NDIM] = {0};
     ret->n = 0;
     ret->operands = ret_operands;
-    if (p->limits->engine->fills_slots)
-        return list_results(p->limits->engine, &l, pass, ret_operands);
+    if (p->limits->engine->fills_slots) {
+        struct made_list list = {p->limits->engine, &l, ret_operands, 0};
+        struct boxes grain = {.n_more = {0}};
+        for (int i = 0; i < pass->ndim; i++)
+            grain.n[i] = 1;
+        list_made(&list, pass, &grain);
+        return list.n;
+    }
     for (uint64_t left = pass->windows_used; left; left &= left - 1)
         add_window(&l, (unsigned)__builtin_ctzll(left), pass->ndim, none);
     return ret->n;

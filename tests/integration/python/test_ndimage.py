@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from catalogue import NUMPY_2
-from conftest import ENGINE
 
-pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes"),
-              pytest.mark.skipif(ENGINE != "cpu", reason="a device computes not all windows")]
+pytestmark = [pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes")]
 
 KERNEL = [[0.5, 1, -2], [3, 0.25, 1], [0, 1, 2], [1, 1, -1]]
 CASES = [

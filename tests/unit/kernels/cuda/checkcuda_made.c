@@ -17,7 +17,7 @@
 #define N_GRAINS     5
 #define N_ARGS       2
 #define MAX_ELEMENTS 3000
-#define MADE_BYTES   (8u * MAX_ELEMENTS * 8) /* of a grain, at most */
+#define MADE_BYTES   (24u * MAX_ELEMENTS * 8) /* of a grain, at most */
 
 struct made_trial {
     char expr[1024];
@@ -116,15 +116,20 @@ static void say_repeat(struct made_trial *t)
     say(t, ")");
 }
 
-static void say_window(struct made_trial *t)
+/* depth: of windows that it may read. */
+static void say_window(struct made_trial *t, unsigned depth)
 {
     static const char *const kinds[] = {"sum", "mean", "min", "max", "std", "median"};
     enum near_mode mode = (enum near_mode)check_below(NEAR_N_MODES);
     say(t, "window_%s(", kinds[check_below(ARRAY_LENGTH(kinds))]);
-    if (check_below(4) == 0)
+    if (depth > 0 && check_below(3) == 0) {
+        say_window(t, depth - 1);
+        say(t, check_below(2) ? " - v" : "");
+    } else if (check_below(4) == 0) {
         say(t, "u");
-    else
+    } else {
         say_sum(t, "u", "v");
+    }
     say(t, ", [");
     for (int i = 0; i < t->ndim; i++)
         say(t, "%s%d", i > 0 ? ", " : "", 1 + (int)check_below(t->ndim == 1 ? 20 : 5));
@@ -136,9 +141,9 @@ static void draw_text(struct made_trial *t)
     t->n_chars = 0;
     t->has_nears = false;
     switch (check_below(4)) {
-    case 0: say_window(t); break;
+    case 0: say_window(t, 2); break;
     case 1:
-        say_window(t);
+        say_window(t, 2);
         say(t, " - ");
         say_sum(t, "v", "u");
         break;
