@@ -1,5 +1,5 @@
-/** gpuarrayd: jobs of other processes of the same user, how they and the daemon went over time, and
- * many jobs as one. Included by gpuarrayd.h.
+/** gpuarrayd: jobs of other processes of the same user, how they and the daemon went over time,
+ * many jobs as one, and users. Included by gpuarrayd.h.
  *
  * The daemon knows every job by its number (gad_job_id()), whichever connection it came over: it
  * can be looked at, waited for and cancelled from anywhere.
@@ -20,6 +20,7 @@ struct gad_job_status {
     uint64_t tiles_done, n_tiles, read_bytes, write_bytes; /**< n_tiles 0 before the end: unknown */
     double queued_s, running_s;
     struct gad_error error; /**< status 0 when there is none */
+    bool is_paused;         /**< queued or running, but not until it is let go on */
 };
 
 /** Says how a job of the same user is doing.
@@ -46,6 +47,35 @@ enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int 
 enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_error *error);
 
+/** Pauses a job of the same user: in the queue it is passed over, running it begins no part of its
+ * work any more, and its slots go to others. Where others wait for what else it keeps of the pool,
+ * it gives that up after a while, to begin anew, or goes on if it cannot.
+ * client: not NULL.
+ * job: its id; of one that has ended, or is paused, nothing changes.
+ * GAD_UNKNOWN_JOB: the user has no such job. Connection statuses. */
+enum gad_status gad_job_pause_by_id(struct gad_client *client, uint64_t job,
+                                    struct gad_error *error);
+
+/** Lets a paused job go on.
+ * client: not NULL.
+ * job: its id; of one that is not paused nothing changes.
+ * GAD_UNKNOWN_JOB: the user has no such job. Connection statuses. */
+enum gad_status gad_job_resume_by_id(struct gad_client *client, uint64_t job,
+                                     struct gad_error *error);
+
+enum gad_jobs_action { GAD_JOBS_CANCEL, GAD_JOBS_PAUSE, GAD_JOBS_RESUME };
+
+#define GAD_EVERYBODY UINT32_MAX
+
+/** Cancels or pauses all jobs that have not ended of a user, or of everybody, or lets them go on.
+ * client: not NULL.
+ * action: what is done to each.
+ * uid: the user's number, for others than the caller's by admins alone; or GAD_EVERYBODY, by them.
+ * ret_n_jobs: how many they were; may be NULL.
+ * GAD_PERMISSION: the caller is no admin. Connection statuses. */
+enum gad_status gad_jobs_change(struct gad_client *client, enum gad_jobs_action action,
+                                uint32_t uid, uint64_t *ret_n_jobs, struct gad_error *error);
+
 /** Lists all of the user's jobs that the daemon knows.
  * client: not NULL.
  * ret_jobs: an array, newest last, never NULL; the caller's, to be given to free().
@@ -65,6 +95,25 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
  * Connection statuses. */
 enum gad_status gad_samples_json(struct gad_client *client, uint64_t last_ms, char **ret_json,
                                  struct gad_error *error);
+
+/* ---- Users -------------------------------------------------------------------------------- */
+
+/** Who is connected or has jobs: weight, jobs, slots and carries of the pool, and of everything
+ * that a user may hold how much is held, the limit, and the share of what others leave. Of others
+ * than the caller only admins (root, the daemon's user, its admin-group) are told all. client: not
+ * NULL. ret_json: JSON text, the map of server.users; the caller's, to be given to free().
+ * Connection statuses. */
+enum gad_status gad_users_json(struct gad_client *client, char **ret_json, struct gad_error *error);
+
+/** Says how much a user's jobs count beside those of others, from now on, until the daemon ends or
+ * reads its settings again. For admins.
+ * client: not NULL.
+ * uid: the user's number, who need not be there.
+ * weight: 1 to 1000; 0: as the settings say.
+ * GAD_PERMISSION: the caller is no admin. GAD_BAD_REQUEST: no such weight. GAD_LIMIT_EXCEEDED: that
+ * was said of 1024 users. Connection statuses. */
+enum gad_status gad_set_weight(struct gad_client *client, uint32_t uid, uint32_t weight,
+                               struct gad_error *error);
 
 /* ---- Many steps of time -------------------------------------------------------------------- */
 

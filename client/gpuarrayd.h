@@ -462,11 +462,12 @@ struct gad_job_options {
     gad_progress_fn *progress;
     void *progress_data;
     uint32_t progress_ms; /**< milliseconds between calls, at least 50; 0 with a callback: 200 */
+    uint32_t queue_timeout_ms; /**< to begin in, or it ends with GAD_QUEUE_TIMEOUT; 0: for ever */
+    uint32_t deadline_ms;      /**< to end in, or it does with GAD_DEADLINE_EXCEEDED; 0: for ever */
     bool has_journal; /**< of a matrix product that reads the output which it writes, a file: its
-                           finished parts are kept in a journal until they are in the output, so
-                           that nothing is added twice whatever ends the job. A job that finds its
-                           journal goes on from there; where there is none, the job had not begun
-                           or had ended. Safe against the end of processes, not against loss
+                           finished parts are kept in a journal until they are in the output:
+                           nothing is added twice whatever ends the job. One that finds its journal
+                           goes on from there. Safe against the end of processes, not against loss
                            of power. No effect where the output is in memory */
     const char *journal_path; /**< where; NULL: beside the output, its name and ".journal", removed
                        at a good end. While another job has it, gad_submit() waits 10 s: GAD_BUSY */
@@ -475,8 +476,7 @@ struct gad_job_options {
                          product_precision of the job's stats says "tf32" where it was done */
     bool exclusive; /**< nobody else writes to the outputs' files while the job runs: where elements
                          of an output lie a few bytes apart (a column), those between may be read
-                         and written back, so that many elements go out at once. Results do not
-                         depend on it; what others write there may be lost */
+                         and written back (what others write there may be lost). Same results */
     const struct gad_draws *draws;   /**< of random functions: gpuarrayd-random.h; may be NULL */
     const struct gad_beyond *beyond; /**< of near() and windows: gpuarrayd-move.h; may be NULL */
     bool may_copy; /**< a new file may share the blocks of the file that is its one argument. Such
@@ -538,10 +538,10 @@ enum gad_status gad_submit(struct gad_client *client, const struct gad_job_optio
  * for it. GAD_TOO_LARGE_FOR_INLINE: a result of more than 64 KiB without a destination.
  * GAD_SHORT_READ GAD_IO_ERROR GAD_NO_SPACE GAD_PROVIDER_FAILED: its files. GAD_OVERLAPPING_OUTPUT:
  * it would write over what it reads. GAD_NEGATIVE_POWER GAD_BAD_INDEX: its data is not what an
- * expression takes for granted. GAD_NO_ENGINE. GAD_CANCELLED.
+ * expression takes for granted. GAD_NO_ENGINE. GAD_CANCELLED GAD_QUEUE_TIMEOUT
+ * GAD_DEADLINE_EXCEEDED.
  * GAD_WORKER_LOST GAD_POISONED GAD_DEVICE_FAULT: the worker ended under it. GAD_OUTCOME_UNKNOWN:
- * the connection was lost and the job could not be sent again. GAD_TIMEOUT: the time is over, or
- * the daemon is not back yet; the job goes on. */
+ * the connection was lost and the job could not be sent again. GAD_TIMEOUT: the job goes on. */
 enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_error *error);
 
 /** Whether a job has ended, well or not: gad_job_wait() would not wait.

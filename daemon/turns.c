@@ -9,7 +9,8 @@
  * larger parts; and inside a kind the order that the caller gives them.
  *
  * Time in which a user was not there is never credited, nor time in which a kind had nothing to do:
- * see turns_enter() and turns_level_kinds().
+ * see turns_enter() and turns_level_kinds(). A user whose jobs are all paused is away: its time
+ * stands still, and would be a measure for nobody.
  */
 #include "daemon/turns.h"
 
@@ -102,14 +103,35 @@ void turns_level_kinds(struct turn_user *user, const struct turn_job *jobs, unsi
             user->kind_times[kind] = level;
 }
 
-void turns_enter(struct turn_user *user, const struct turn_user *active, unsigned n_active)
+/* Of the others, those who are away left out; NULL: there is nobody. */
+static const struct turn_user *least_other(const struct turn_user *user,
+                                           const struct turn_user *active, unsigned n_active)
 {
     const struct turn_user *least = NULL;
-
-    for (unsigned i = 0; i < n_active; i++) {
-        if (active[i].user != user->user &&
+    for (unsigned i = 0; i < n_active; i++)
+        if (active[i].user != user->user && !active[i].is_away &&
             (!least || active[i].virtual_time < least->virtual_time))
             least = &active[i];
-    }
+    return least;
+}
+
+void turns_enter(struct turn_user *user, const struct turn_user *active, unsigned n_active)
+{
+    const struct turn_user *least = least_other(user, active, n_active);
     user->virtual_time = least ? least->virtual_time : 0;
+}
+
+void turns_go_away(struct turn_user *user, const struct turn_user *active, unsigned n_active)
+{
+    const struct turn_user *least = least_other(user, active, n_active);
+    double ahead = least ? user->virtual_time - least->virtual_time : 0;
+    user->ahead = ahead > 0 ? ahead : 0;
+    user->is_away = true;
+}
+
+void turns_come_back(struct turn_user *user, const struct turn_user *active, unsigned n_active)
+{
+    turns_enter(user, active, n_active);
+    user->virtual_time += user->ahead;
+    user->is_away = false;
 }

@@ -23,6 +23,8 @@ struct turn_job {
 struct turn_user { /* kept by the caller, one per user that has jobs */
     uint32_t user;
     double virtual_time; /* seconds of service divided by weight */
+    bool is_away;        /* has nothing but paused jobs: nobody's time is compared with its own */
+    double ahead;        /* while away: of the others, when it went */
     double
         kind_times[TURN_N_KINDS]; /* seconds of each, times TURN_KIND_SHARE for each larger kind */
 };
@@ -45,6 +47,12 @@ void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds);
  * that has run for long goes first, and not for ever. */
 void turns_level_kinds(struct turn_user *user, const struct turn_job *jobs, unsigned n_jobs,
                        const struct turn_job *next);
+
+/* A user's last job that was not paused is: what it is ahead of the others, it still is when it
+ * comes back; what it is behind them it has lost, as somebody who leaves. `active`: all, itself
+ * too. */
+void turns_go_away(struct turn_user *user, const struct turn_user *active, unsigned n_active);
+void turns_come_back(struct turn_user *user, const struct turn_user *active, unsigned n_active);
 
 /* A user that becomes active starts at the least virtual time of the active ones, so that nobody
  * saves up turns. */

@@ -55,6 +55,8 @@
     X(GAD_BAD_CHECKPOINT, "bad-checkpoint", "the checkpoint is not usable for this call")          \
     X(GAD_SINGULAR, "singular-matrix", "a matrix that is to be inverted is singular")              \
     X(GAD_BAD_BLOCK, "bad-block", "a function's block has not the shape or dtype that was said")   \
+    X(GAD_QUEUE_TIMEOUT, "queue-timeout", "the job had not begun in the time that it may wait")    \
+    X(GAD_DEADLINE_EXCEEDED, "deadline-exceeded", "the job had not ended by its deadline")         \
     /* This session: connect anew. */                                                              \
     X(GAD_PROTOCOL, "protocol-error", "the peer does not speak the protocol")                      \
     X(GAD_VERSION, "version-mismatch", "the peer speaks another version of the protocol")          \

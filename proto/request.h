@@ -4,7 +4,8 @@
  *     { "outputs": [ {"expr": "sqrt(a*a)", "name": "r"?, "to": ARRAY?}, ... ],
  *       "args":    { "a": ARRAY, "k": {"scalar": 2.5}, ... },
  *       "engine": "auto"|"cpu"|"cuda"|"cuda:N"?, "priority": 0?, "label": ""?, "key": ""?,
- *       "progress_ms": 0?, "settle": false?, "journal": {"fd": i}?, "tf32": false?,
+ *       "progress_ms": 0?, "queue_timeout_ms": 0?, "deadline_ms": 0?, "settle": false?,
+ *       "journal": {"fd": i}?, "tf32": false?,
  *       "exclusive": false?, "again": false?,
  *       "draws": {"seed": u?, "size": [..]?, "rows": "name"?}?,
  *       "beyond": {"mode": "constant", "value": 0?}? }
@@ -86,6 +87,8 @@ struct job_request {
     char label[REQUEST_LABEL_SIZE]; /* shown in lists */
     char key[REQUEST_LABEL_SIZE];   /* idempotency key, "" for none */
     uint32_t progress_ms;           /* 0: no notifications; else at least 50 */
+    uint32_t queue_timeout_ms;      /* to begin in; 0: for ever */
+    uint32_t deadline_ms;           /* to end in; 0: for ever */
     /* Of a product that writes over what its output holds: where finished tiles are kept until they
      * are applied, so that the job goes on from there whatever ends it (PROTOCOL.md). */
     bool has_journal;

@@ -295,15 +295,20 @@ static int decode_priority(const msgpack_object *params, int *ret, struct gad_er
     return 0;
 }
 
-static int decode_progress(const msgpack_object *params, uint32_t *ret, struct gad_error *error)
+/* A time from 0, which stands for none, on. */
+static int decode_ms(const msgpack_object *params, const char *key, uint64_t least_ms,
+                     uint32_t *ret, struct gad_error *error)
 {
-    uint64_t progress_ms = 0;
-    int r = map_u64(params, "progress_ms", &progress_ms, error);
+    uint64_t ms = 0;
+    int r = map_u64(params, key, &ms, error);
+    if (r == 0 && ms > UINT32_MAX) {
+        r = error_set(error, GAD_BAD_REQUEST, key, "'%s' is too large", key);
+        error_expected(error, "at most %" PRIu32, UINT32_MAX);
+        error_found(error, "%" PRIu64, ms);
+    }
     if (r)
         return r;
-    if (progress_ms > UINT32_MAX)
-        return error_set(error, GAD_BAD_REQUEST, "progress_ms", "'progress_ms' is too large");
-    *ret = progress_ms == 0 ? 0 : (uint32_t)max_u64(progress_ms, MIN_PROGRESS_MS);
+    *ret = ms == 0 ? 0 : (uint32_t)max_u64(ms, least_ms);
     return 0;
 }
 
@@ -318,7 +323,11 @@ static int decode_options(const msgpack_object *params, struct job_request *requ
     if (r == 0)
         r = map_copy_str(params, "key", request->key, sizeof(request->key), error);
     if (r == 0)
-        r = decode_progress(params, &request->progress_ms, error);
+        r = decode_ms(params, "progress_ms", MIN_PROGRESS_MS, &request->progress_ms, error);
+    if (r == 0)
+        r = decode_ms(params, "queue_timeout_ms", 1, &request->queue_timeout_ms, error);
+    if (r == 0)
+        r = decode_ms(params, "deadline_ms", 1, &request->deadline_ms, error);
     if (r == 0)
         r = map_bool(params, "settle", &request->settle, error);
     if (r == 0)

@@ -202,11 +202,13 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
 {
     bool has_engine = request->engine != ENGINE_AUTO, has_priority = request->priority != 0;
     bool has_label = request->label[0] != '\0', has_key = request->key[0] != '\0';
+    bool has_queue_timeout = request->queue_timeout_ms != 0;
+    bool has_deadline = request->deadline_ms != 0;
     bool has_progress = request->progress_ms != 0, has_beyond = request->beyond.mode != NEAR_EDGE;
     msgpack_pack_map(packer, 2u + has_engine + has_priority + has_label + has_key + has_progress +
                                  request->settle + request->tf32 + request->exclusive +
-                                 request->again + request->has_journal +
-                                 has_draws(&request->draws) + has_beyond);
+                                 request->again + request->has_journal + has_queue_timeout +
+                                 has_deadline + has_draws(&request->draws) + has_beyond);
     pack_outputs(packer, request);
     pack_args(packer, request);
     if (has_engine)
@@ -219,6 +221,10 @@ void request_encode(msgpack_packer *packer, const struct job_request *request)
         pack_key_str(packer, "key", request->key);
     if (has_progress)
         pack_key_u64(packer, "progress_ms", request->progress_ms);
+    if (has_queue_timeout)
+        pack_key_u64(packer, "queue_timeout_ms", request->queue_timeout_ms);
+    if (has_deadline)
+        pack_key_u64(packer, "deadline_ms", request->deadline_ms);
     if (request->settle)
         pack_key_bool(packer, "settle", true);
     if (request->tf32)

@@ -28,11 +28,12 @@ enum exit_code {
 /* A verb's entry: argv[0] is "gpuarrayctl VERB". Returns an exit code. */
 typedef int verb_fn(int argc, char **argv);
 
-verb_fn verb_run, verb_random, verb_submit, verb_wait, verb_status, verb_cancel, verb_jobs,
-    verb_info, verb_formats, verb_ping, verb_show, verb_convert, verb_ops, verb_version, verb_watch,
-    verb_daemon, verb_stats, verb_top, verb_doctor, verb_transpose, verb_concatenate, verb_stack,
-    verb_flip, verb_roll, verb_tile, verb_pad, verb_take, verb_diff, verb_matmul, verb_batches,
-    verb_shuffle, verb_map, verb_cp, verb_tucker, verb_reconstruct, verb_svd, verb_pca, verb_lstsq;
+verb_fn verb_run, verb_random, verb_submit, verb_wait, verb_status, verb_cancel, verb_pause,
+    verb_resume, verb_jobs, verb_info, verb_formats, verb_ping, verb_show, verb_convert, verb_ops,
+    verb_version, verb_watch, verb_daemon, verb_stats, verb_top, verb_users, verb_doctor,
+    verb_transpose, verb_concatenate, verb_stack, verb_flip, verb_roll, verb_tile, verb_pad,
+    verb_take, verb_diff, verb_matmul, verb_batches, verb_shuffle, verb_map, verb_cp, verb_tucker,
+    verb_reconstruct, verb_svd, verb_pca, verb_lstsq;
 
 /* ---- usage.c: wrong words. Messages end in the exit code EXIT_USAGE. */
 /* Instead of argp_parse(): unknown options get the nearest name. 0 or EXIT_USAGE. */
@@ -42,6 +43,10 @@ int ctl_usage_error(const struct argp_state *state, const char *format, ...) GAD
 /* What --dtype is given. 0, or as ctl_usage_error(). */
 int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
                    const struct argp_state *state) GAD_MUST_CHECK;
+/* What --queue-timeout and --deadline are given: "30", "30s", "500ms", "10m", "2h". 0, or as
+ * ctl_usage_error(). */
+int ctl_read_time(const char *option, const char *text, uint32_t *ret_ms,
+                  const struct argp_state *state) GAD_MUST_CHECK;
 /* What --priority is given. 0, or as ctl_usage_error(). */
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state) GAD_MUST_CHECK;
 /* Prints as text, or with json as a map; hint is what to try. Returns EXIT_USAGE. */

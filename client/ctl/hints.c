@@ -77,6 +77,10 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_BAD_RANK] = "a lower rank; 'gpuarrayctl info SOURCE' prints the shape",
     [GAD_BAD_CHECKPOINT] = "another file for --checkpoint, or remove this one to begin anew",
     [GAD_BAD_BLOCK] = "a function that gives blocks as it is asked for them",
+    [GAD_QUEUE_TIMEOUT] = "a longer --queue-timeout, or a higher --priority among your own jobs; "
+                          "'gpuarrayctl top' shows who is before it",
+    [GAD_DEADLINE_EXCEEDED] = "a longer --deadline; 'gpuarrayctl run --explain' says what the job "
+                              "would take by itself",
     [GAD_SINGULAR] = "a ridge (regularisation), or look at the data: columns that depend on others",
     [GAD_PROTOCOL] = "'gpuarrayctl daemon status'; is GPUARRAYD_SOCKET the socket of gpuarrayd?",
     [GAD_DISCONNECTED] = "the same again; 'gpuarrayctl daemon status' says whether one is there",
@@ -194,6 +198,10 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
     ret_hint[0] = '\0';
     if (status == GAD_PERMISSION && is_about_socket(error))
         hint_permission(ret_hint, n_bytes);
+    else if (status == GAD_PERMISSION && strstr(error->expected, "admin-group"))
+        snprintf(ret_hint, n_bytes,
+                 "whoever administers the daemon: 'admin-group' of gpuarrayd.conf names a group "
+                 "that may do this");
     else if (status == GAD_NO_DAEMON)
         hint_no_daemon(error, ret_hint, n_bytes);
     else if (status == GAD_VERSION)

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const states[] = {"queued", "running",   "settling", "done",
-                                     "failed", "cancelled", "active",   "reconnecting"};
+static const char *const states[] = {"queued",    "running", "settling",     "done",  "failed",
+                                     "cancelled", "active",  "reconnecting", "paused"};
 
 bool joblist_is_state(const char *state)
 {
@@ -19,6 +19,11 @@ bool joblist_is_state(const char *state)
         if (strcmp(states[i], state) == 0)
             return true;
     return false;
+}
+
+const char *joblist_state(const struct gad_job_status *job)
+{
+    return job->is_paused ? "paused" : job->state;
 }
 
 bool joblist_is_active(const struct gad_job_status *job)
@@ -31,7 +36,9 @@ static bool is_of(const struct gad_job_status *job, const char *state)
 {
     if (!state)
         return true;
-    return strcmp(state, "active") == 0 ? joblist_is_active(job) : strcmp(state, job->state) == 0;
+    if (strcmp(state, "active") == 0)
+        return joblist_is_active(job);
+    return strcmp(state, joblist_state(job)) == 0;
 }
 
 size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *state)
@@ -52,7 +59,7 @@ const char *joblist_tiles(const struct gad_job_status *job, char buffer[JOBLIST_
 void joblist_print_status(const struct gad_job_status *s)
 {
     char moved[32], tiles[JOBLIST_TILES], hint[CTL_HINT_SIZE];
-    printf("job %" PRIu64 ": %s\n", s->job, s->state);
+    printf("job %" PRIu64 ": %s%s\n", s->job, s->state, s->is_paused ? ", paused" : "");
     if (s->label[0])
         printf("  label    %s\n", s->label);
     printf("  tiles    %" PRIu64 " of %s\n", s->tiles_done, joblist_tiles(s, tiles));
@@ -77,8 +84,8 @@ size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs)
         char tiles[48], all[JOBLIST_TILES];
         snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%s", jobs[i].tiles_done,
                  joblist_tiles(&jobs[i], all));
-        printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, jobs[i].state, tiles,
-               jobs[i].running_s, jobs[i].label);
+        printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, joblist_state(&jobs[i]),
+               tiles, jobs[i].running_s, jobs[i].label);
     }
     return n_jobs + 1;
 }

@@ -5,6 +5,8 @@
 
 /* "queued" ... "cancelled", or "active" for those that have not ended. */
 bool joblist_is_state(const char *state);
+/* The state; "paused" where it is. */
+const char *joblist_state(const struct gad_job_status *job);
 bool joblist_is_active(const struct gad_job_status *job);
 /* Keeps those of a state (NULL: all) in their order; returns how many. */
 size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *state);

@@ -1,13 +1,16 @@
-/* gpuarrayctl wait, status, cancel, jobs: jobs by their number, from anywhere, by the same user.
+/* gpuarrayctl wait, status, cancel, pause, resume, jobs: jobs by their number, from anywhere, by
+ * the same user; and all of a user's, or of everybody's, by those who may.
  *
  * They only look at what is there, so they never start a daemon: without one there are no jobs.
  * Several numbers are taken one after the other; the exit code is that of the first that failed.
- * As JSON one number gives one map, several numbers or --all give a list of them.
+ * As JSON one number gives one map, several numbers or --all give a list of them; --user and
+ * --everybody how many jobs they were.
  */
 #include "client/ctl/ctl.h"
 
 #include "client/ctl/joblist.h"
 #include "client/ctl/agent/numbers.h"
+#include "client/ctl/stats/stats.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,20 +23,31 @@ struct jobs_options {
     uint64_t *jobs;
     size_t n_jobs;
     bool needs_jobs, all, json, is_list;
+    bool has_user; /* --user, --everybody */
+    uint32_t user;
     const char *state; /* jobs --state */
     double timeout_s;
     struct gad_error error;
 };
 
-enum { OPTION_JSON = 0x100, OPTION_TIMEOUT, OPTION_ALL, OPTION_STATE };
+enum {
+    OPTION_JSON = 0x100,
+    OPTION_TIMEOUT,
+    OPTION_ALL,
+    OPTION_STATE,
+    OPTION_USER,
+    OPTION_EVERYBODY
+};
 
 static const struct argp_option status_options[] = {
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
 
-static const struct argp_option cancel_options[] = {
+static const struct argp_option change_options[] = {
     {"all", OPTION_ALL, NULL, 0, "all of yours that have not ended", 0},
+    {"user", OPTION_USER, "USER", 0, "all of that user's; of others for admins", 0},
+    {"everybody", OPTION_EVERYBODY, NULL, 0, "for admins: all that have not ended", 0},
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
 };
@@ -47,8 +61,8 @@ static const struct argp_option wait_options[] = {
 
 static const struct argp_option list_options[] = {
     {"state", OPTION_STATE, "STATE", 0,
-     "only those: queued, running, settling, done, failed, cancelled, or active for the first "
-     "three",
+     "only those: queued, running, paused, settling, done, failed, cancelled, or active for the "
+     "first four",
      0},
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
     {0},
@@ -76,11 +90,20 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case OPTION_JSON: o->json = true; return 0;
     case OPTION_ALL: o->all = true; return 0;
+    case OPTION_EVERYBODY:
+    case OPTION_USER:
+        if (o->has_user)
+            return ctl_usage_error(state, "one --user, or --everybody");
+        o->has_user = true;
+        o->user = GAD_EVERYBODY;
+        return key == OPTION_EVERYBODY || stats_find_user(arg, &o->user)
+                   ? 0
+                   : ctl_usage_error(state, "there is no user '%.40s'", arg);
     case OPTION_STATE:
         if (!joblist_is_state(arg))
             return ctl_usage_error(state,
-                                   "'%s' is no state; there are queued, running, settling, done, "
-                                   "failed, cancelled and active",
+                                   "'%s' is no state; there are queued, running, paused, "
+                                   "settling, done, failed, cancelled and active",
                                    arg);
         o->state = arg;
         return 0;
@@ -92,9 +115,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
     case ARGP_KEY_ARG: return add_job(o, arg, state);
     case ARGP_KEY_END:
-        if (o->all && o->n_jobs > 0)
-            return ctl_usage_error(state, "either numbers of jobs or --all");
-        if (o->needs_jobs && o->n_jobs == 0 && !o->all)
+        if (o->all + o->has_user + (o->n_jobs > 0) > 1)
+            return ctl_usage_error(state, "either numbers of jobs%s or --all",
+                                   o->has_user ? ", --user, --everybody" : "");
+        if (o->needs_jobs && o->n_jobs == 0 && !o->all && !o->has_user)
             return ctl_usage_error(state,
                                    "the number of a job is needed; 'gpuarrayctl jobs' lists yours");
         return 0;
@@ -114,16 +138,41 @@ static const struct argp status_argp = {
     NULL,
     NULL};
 static const struct argp cancel_argp = {
-    cancel_options,
+    change_options,
     parse_option,
     "JOB...",
     "Ends jobs. What they had written so far disappears, but for outputs in place.\v"
     "Examples:\n"
     "  gpuarrayctl cancel 18\n"
-    "  gpuarrayctl cancel --all" CTL_EXIT_CODES,
+    "  gpuarrayctl cancel --all\n"
+    "  gpuarrayctl cancel --user alice" CTL_EXIT_CODES,
     NULL,
     NULL,
     NULL};
+static const struct argp pause_argp = {
+    change_options,
+    parse_option,
+    "JOB...",
+    "Holds jobs back until 'gpuarrayctl resume': those that wait are passed over, those that run "
+    "begin no part of their work any more. What they keep of the pool they give up when others "
+    "wait "
+    "for it; one that cannot begin again goes on then.\v"
+    "Examples:\n"
+    "  gpuarrayctl pause 18\n"
+    "  gpuarrayctl pause --everybody" CTL_EXIT_CODES,
+    NULL,
+    NULL,
+    NULL};
+static const struct argp resume_argp = {change_options,
+                                        parse_option,
+                                        "JOB...",
+                                        "Lets paused jobs go on.\v"
+                                        "Examples:\n"
+                                        "  gpuarrayctl resume 18\n"
+                                        "  gpuarrayctl resume --all" CTL_EXIT_CODES,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 static const struct argp wait_argp = {
     wait_options,
     parse_option,
@@ -271,6 +320,30 @@ int verb_status(int argc, char **argv)
     return finish(&o, code);
 }
 
+/* All of a user's, or of everybody's. */
+static int change_many(struct jobs_options *o, enum gad_jobs_action action)
+{
+    static const char *const done[] = {[GAD_JOBS_CANCEL] = "cancelled",
+                                       [GAD_JOBS_PAUSE] = "paused",
+                                       [GAD_JOBS_RESUME] = "let go on"};
+    struct gad_client *client = NULL;
+    uint64_t n = 0;
+    int r = ctl_connect_existing(&client, &o->error);
+    if (!r)
+        r = (int)gad_jobs_change(client, action, o->user, &n, &o->error);
+    gad_close(client);
+    if (r)
+        return ctl_fail(&o->error, o->json);
+    if (o->json) {
+        struct json_object *object = json_object_new_object();
+        json_object_object_add(object, "jobs", json_object_new_uint64(n));
+        ctl_put_json(object);
+    } else {
+        printf("%" PRIu64 " jobs %s\n", n, done[action]);
+    }
+    return EXIT_OK;
+}
+
 static int cancel(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
 {
     int r = numbers_cancel(job, &o->error);
@@ -279,13 +352,45 @@ static int cancel(struct jobs_options *o, uint64_t job, struct json_object **ret
     return r;
 }
 
-int verb_cancel(int argc, char **argv)
+static int change(const struct argp *argp, int argc, char **argv, enum gad_jobs_action action,
+                  job_fn *function)
 {
     struct jobs_options o = {.needs_jobs = true};
     int code;
-    if (begin(&cancel_argp, argc, argv, &o, &code) == 0)
-        code = for_each(&o, cancel);
+    if (begin(argp, argc, argv, &o, &code) == 0)
+        code = o.has_user ? change_many(&o, action) : for_each(&o, function);
     return finish(&o, code);
+}
+
+int verb_cancel(int argc, char **argv)
+{
+    return change(&cancel_argp, argc, argv, GAD_JOBS_CANCEL, cancel);
+}
+
+static int pause_one(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
+{
+    int r = numbers_pause(job, true, &o->error);
+    if (!r)
+        *ret_json = state_json(job, "paused");
+    return r;
+}
+
+int verb_pause(int argc, char **argv)
+{
+    return change(&pause_argp, argc, argv, GAD_JOBS_PAUSE, pause_one);
+}
+
+static int resume_one(struct jobs_options *o, uint64_t job, struct json_object **ret_json)
+{
+    int r = numbers_pause(job, false, &o->error);
+    if (!r)
+        *ret_json = state_json(job, "resumed");
+    return r;
+}
+
+int verb_resume(int argc, char **argv)
+{
+    return change(&resume_argp, argc, argv, GAD_JOBS_RESUME, resume_one);
 }
 
 int verb_jobs(int argc, char **argv)

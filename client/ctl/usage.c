@@ -100,6 +100,29 @@ int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
     return 0;
 }
 
+int ctl_read_time(const char *option, const char *text, uint32_t *ret_ms,
+                  const struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}};
+    const char *unit = text + strspn(text, "0123456789.");
+    char *end;
+    double value = strtod(text, &end);
+    for (size_t i = 0; end == unit && end != text && i < sizeof(units) / sizeof(units[0]); i++) {
+        double ms = value * units[i].ms;
+        if (strcmp(unit, units[i].name) != 0 || !(ms >= 1) || ms > UINT32_MAX)
+            continue;
+        *ret_ms = (uint32_t)ms;
+        return 0;
+    }
+    return ctl_usage_error(state,
+                           "--%s takes a time from 1ms on, as 30s, 500ms, 10m or 2h, at most 49 "
+                           "days, not '%.40s'",
+                           option, text);
+}
+
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state)
 {
     char *end;

@@ -239,6 +239,8 @@ struct json_object *ctl_status_json(const struct gad_job_status *status)
     add_u64(object, "write_bytes", status->write_bytes);
     add_f64(object, "queued_s", status->queued_s);
     add_f64(object, "running_s", status->running_s);
+    if (status->is_paused)
+        json_object_object_add(object, "paused", json_object_new_boolean(true));
     if (status->error.status)
         json_object_object_add(object, "error", ctl_error_json(&status->error));
     return object;

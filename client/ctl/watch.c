@@ -79,14 +79,15 @@ static void sleep_s(double seconds)
 static void print_line(const struct gad_job_status *s)
 {
     char tiles[JOBLIST_TILES];
-    printf("job %" PRIu64 ": %s, %" PRIu64 " of %s tiles%s%s\n", s->job, s->state, s->tiles_done,
-           joblist_tiles(s, tiles), s->label[0] ? "  " : "", s->label);
+    printf("job %" PRIu64 ": %s, %" PRIu64 " of %s tiles%s%s\n", s->job, joblist_state(s),
+           s->tiles_done, joblist_tiles(s, tiles), s->label[0] ? "  " : "", s->label);
     fflush(stdout);
 }
 
 static bool has_changed(const struct gad_job_status *now, const struct gad_job_status *before)
 {
-    return strcmp(now->state, before->state) != 0 || now->tiles_done != before->tiles_done;
+    return strcmp(joblist_state(now), joblist_state(before)) != 0 ||
+           now->tiles_done != before->tiles_done;
 }
 
 static void draw_job(struct ctl_progress *progress, const struct gad_job_status *s)

@@ -231,6 +231,33 @@ static int handle_job_yield(struct worker *w, struct message *message, struct fr
     return send_written(w);
 }
 
+/* Small ones are over before anybody could wait for it. */
+static int handle_job_pause(struct worker *w, struct message *message, struct frame *frame)
+{
+    (void)frame;
+    uint64_t id;
+    bool is_paused = false;
+    if (map_require_u64(&message->params, "job", &id, NULL) ||
+        map_bool(&message->params, "paused", &is_paused, NULL))
+        return -EPROTO;
+    if (!starts_pause(w->starts, id, is_paused))
+        sched_pause(w->sched, id, is_paused);
+    return 0;
+}
+
+static int handle_user_weight(struct worker *w, struct message *message, struct frame *frame)
+{
+    (void)frame;
+    uint64_t user, weight;
+    if (map_require_u64(&message->params, "user", &user, NULL) ||
+        map_require_u64(&message->params, "weight", &weight, NULL) || user > UINT32_MAX ||
+        weight < 1 || weight > UINT32_MAX)
+        return -EPROTO;
+    starts_set_weight(w->starts, (uint32_t)user, (uint32_t)weight);
+    sched_set_weight(w->sched, (uint32_t)user, (uint32_t)weight);
+    return 0;
+}
+
 static int handle_stats(struct worker *w, struct message *message, struct frame *frame)
 {
     (void)frame;
@@ -247,9 +274,11 @@ static const struct {
 } handlers[] = {
     {"job.start", MESSAGE_REQUEST, handle_job_start},
     {"job.cancel", MESSAGE_NOTIFICATION, handle_job_cancel},
+    {"job.pause", MESSAGE_NOTIFICATION, handle_job_pause},
     {"job.yield", MESSAGE_NOTIFICATION, handle_job_yield},
     {"region.attach", MESSAGE_REQUEST, handle_region_attach},
     {"region.detach", MESSAGE_NOTIFICATION, handle_region_detach},
+    {"user.weight", MESSAGE_NOTIFICATION, handle_user_weight},
     {"stats", MESSAGE_REQUEST, handle_stats},
 };
 

@@ -220,7 +220,7 @@ def test_a_long_queue_is_cut_and_counted(start, zeros):
         assert len(stats["active"]) == 1024 and stats["left_out"] == {"users": 0, "jobs": 2977}
         assert len(json.loads(daemon.ctl("stats", "--json").stdout)["active"]) == 1024
         assert "... 2977 more" in daemon.ctl("top", "--once").stdout
-        assert f"{last} " in daemon.ctl("jobs").stdout and len(w.call("job.list")) == 1900
+        assert f"{last} " in daemon.ctl("jobs").stdout and len(w.call("job.list")) == 1800
 
 
 @contextlib.contextmanager

@@ -186,6 +186,21 @@ int numbers_cancel(uint64_t number, struct gad_error *error)
                      (unsigned long long)n.entry.first, (int)n.entry.pid, (int)n.entry.pid);
 }
 
+/* pause, resume -------------------------------------------------------------------------------- */
+
+int numbers_pause(uint64_t number, bool is_paused, struct gad_error *error)
+{
+    struct number n;
+    struct gad_client *client = NULL;
+    look_up(number, &n);
+    int r = connect_for(&n, &client, error);
+    if (!r)
+        r = (int)(is_paused ? gad_job_pause_by_id : gad_job_resume_by_id)(client, present(&n),
+                                                                          error);
+    gad_close(client);
+    return r;
+}
+
 /* jobs ----------------------------------------------------------------------------------------- */
 
 /* A job of the daemon's gets the number that its user knows. */

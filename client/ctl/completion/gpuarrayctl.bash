@@ -30,19 +30,22 @@ _gpuarrayctl_operations() {
 # The words for the verb $1, after the word $2.
 _gpuarrayctl_words() {
     case "$2" in
-    --state) echo queued running settling done failed cancelled active; return ;;
+    --state) echo queued running paused settling done failed cancelled active; return ;;
     --dtype) echo bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64; return ;;
     --engine) echo auto cpu cuda; _gpuarrayctl_devices; return ;;
     --mode)
         [ "$1" = take ] && echo raise wrap clip || echo constant edge reflect symmetric wrap
         return ;;
-    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --label | -l | --timeout | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of | --oversamples | --rcond | -k) return ;;
+    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --queue-timeout | --deadline | --label | -l | --timeout | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of | --oversamples | --rcond | -k) return ;;
+    --weight) getent passwd | sed 's/:.*/=/'; return ;;
+    --user) getent passwd | sed 's/:.*//'; return ;;
     --plan) echo direct scan copy resident; return ;;
     --init) echo random svd; return ;;
     esac
     case "$1" in
     status | watch) _gpuarrayctl_jobs ;;
-    wait | cancel) _gpuarrayctl_jobs --state active ;;
+    wait | cancel | pause) _gpuarrayctl_jobs --state active ;;
+    resume) _gpuarrayctl_jobs --state paused ;;
     daemon) echo status start stop path log ;;
     random) [ "$2" = random ] && echo uniform normal lognormal exponential integers bernoulli poisson choice permutation ;;
     ops) _gpuarrayctl_operations ;;

@@ -15,6 +15,7 @@ struct run_options {
     const char *profile_path; /* run --profile; NULL: none */
     uint64_t n_repeats;       /* run --repeat; 0: it was not said */
     int priority;
+    uint32_t queue_timeout_ms, deadline_ms; /* 0: none */
     bool json, explain, quiet, verbose, in_place, tf32;
     bool has_mode;
     struct gad_beyond beyond;   /* --mode */

@@ -18,6 +18,13 @@ char *stats_user_name(uint32_t uid, char buffer[STATS_USER_SIZE]);
 /* "12.3 s", "12:34 m", "1:23 h", "12 d": at most seven characters. Returns `buffer`. */
 char *stats_format_time(double seconds, char buffer[16]);
 
+/* Of a name, or a number. False: there is no such user. */
+bool stats_find_user(const char *name, uint32_t *ret_uid);
+
+/* ---- users_table.c: the map of server.users, for a reader */
+void users_write_table(FILE *file, struct json_object *answer);
+void users_write_limits(FILE *file, struct json_object *answer);
+
 /* ---- stats_table.c: for a reader */
 void stats_write_table(FILE *file, struct json_object *stats);
 

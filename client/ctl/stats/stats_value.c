@@ -5,8 +5,10 @@
  */
 #include "client/ctl/stats/stats.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct json_object *stats_at(struct json_object *map, const char *path)
@@ -62,6 +64,22 @@ char *stats_user_name(uint32_t uid, char buffer[STATS_USER_SIZE])
     else
         snprintf(buffer, STATS_USER_SIZE, "%u", uid);
     return buffer;
+}
+
+bool stats_find_user(const char *name, uint32_t *ret_uid)
+{
+    struct passwd entry, *found = NULL;
+    char strings[4096], *end;
+    if (getpwnam_r(name, &entry, strings, sizeof(strings), &found) == 0 && found) {
+        *ret_uid = found->pw_uid;
+        return true;
+    }
+    errno = 0;
+    unsigned long number = strtoul(name, &end, 10);
+    if (name[0] < '0' || name[0] > '9' || *end || errno || number >= UINT32_MAX)
+        return false;
+    *ret_uid = (uint32_t)number;
+    return true;
 }
 
 char *stats_format_time(double seconds, char buffer[16])

@@ -33,7 +33,7 @@ struct top_snapshot {
     uint64_t n_threads, n_busy, n_slots, n_lent;
     uint64_t n_carries, carry_bytes;
     struct top_user *users; /* the busiest first */
-    struct top_job *jobs;   /* running, settling, queued; each the oldest first */
+    struct top_job *jobs;   /* running, settling, queued, paused; each the oldest first */
     size_t n_users, n_jobs;
     uint64_t n_users_left_out, n_jobs_left_out;
 };

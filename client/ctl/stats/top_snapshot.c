@@ -62,7 +62,8 @@ static void read_job(struct top_job *j, struct json_object *map)
                           .rate = NAN};
     j->moved_bytes = stats_u64(map, "read_bytes") + stats_u64(map, "write_bytes");
     stats_user_name(j->uid, j->user);
-    copy(j->state, sizeof(j->state), stats_text(map, "state"));
+    bool is_paused = json_object_get_boolean(stats_at(map, "paused"));
+    copy(j->state, sizeof(j->state), is_paused ? "paused" : stats_text(map, "state"));
     copy(j->engine, sizeof(j->engine), stats_text(map, "engine"));
     copy(j->label, sizeof(j->label), stats_text(map, "label"));
 }
@@ -191,7 +192,10 @@ static int compare_users(const void *a, const void *b)
 
 static int rank_of(const struct top_job *j)
 {
-    return strcmp(j->state, "running") == 0 ? 0 : strcmp(j->state, "queued") == 0 ? 2 : 1;
+    return strcmp(j->state, "running") == 0  ? 0
+           : strcmp(j->state, "queued") == 0 ? 2
+           : strcmp(j->state, "paused") == 0 ? 3
+                                             : 1;
 }
 
 static int compare_jobs(const void *a, const void *b)

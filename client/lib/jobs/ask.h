@@ -5,12 +5,14 @@
 
 struct question {
     const char *method;
-    bool is_of_a_job; /* another daemon has no such job: it is not asked once more */
+    bool is_of_a_job; /* or is about this daemon alone: another is not asked once more */
     unsigned n_numbers;
     struct {
         const char *key;
         uint64_t value;
     } numbers[2];
+    const char *flag; /* a key whose value is true; NULL: none */
+    const char *text; /* the value of `message`; NULL: none */
 };
 
 /* Waits as long as for a connection. ret_reply may be NULL; else it is to be freed. A status, also

@@ -267,6 +267,11 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     assert(r == 0); /* checked with the other options */
     (void)r;
     request->priority = options->priority;
+    request->queue_timeout_ms = options->queue_timeout_ms;
+    if (options->deadline_ms > 0)
+        request->deadline_ms = source->elapsed_ms < options->deadline_ms
+                                   ? options->deadline_ms - (uint32_t)source->elapsed_ms
+                                   : 1;
     copy_label(request->label, sizeof(request->label), options->label ? options->label : "");
     copy_label(request->key, sizeof(request->key), source->key ? source->key : "");
     if (options->progress)

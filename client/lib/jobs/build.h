@@ -22,7 +22,8 @@ struct build_source {
     const char *key;               /* NULL: none */
     const struct journal *journal; /* NULL: none */
     bool settle;
-    bool is_repeatable; /* nothing that it reads is written over */
+    bool is_repeatable;  /* nothing that it reads is written over */
+    uint64_t elapsed_ms; /* of its deadline: since it was submitted */
     enum build_purpose purpose;
 };
 

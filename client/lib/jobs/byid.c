@@ -27,9 +27,13 @@ static int ask_once(struct gad_client *client, const struct question *question, 
     if (r)
         return r;
     msgpack_packer *p = &client->writer.packer;
-    msgpack_pack_map(p, question->n_numbers);
+    msgpack_pack_map(p, question->n_numbers + (question->flag != NULL) + (question->text != NULL));
     for (unsigned i = 0; i < question->n_numbers; i++)
         pack_key_u64(p, question->numbers[i].key, question->numbers[i].value);
+    if (question->flag)
+        pack_key_bool(p, question->flag, true);
+    if (question->text)
+        pack_key_str(p, "message", question->text);
     return client_finish_call(client, &call, id, NULL, 0, deadline, ret_reply, error);
 }
 
@@ -99,6 +103,11 @@ enum gad_status gad_stats_json(struct gad_client *client, char **ret_json, struc
     return ask_json(client, "server.stats", ret_json, error);
 }
 
+enum gad_status gad_users_json(struct gad_client *client, char **ret_json, struct gad_error *error)
+{
+    return ask_json(client, "server.users", ret_json, error);
+}
+
 enum gad_status gad_ops_json(struct gad_client *client, char **ret_json, struct gad_error *error)
 {
     return ask_json(client, "server.ops", ret_json, error);
@@ -129,7 +138,8 @@ static int read_status(const msgpack_object *map, struct gad_job_status *ret,
         map_u64(map, "read_bytes", &s.read_bytes, NULL) ||
         map_u64(map, "write_bytes", &s.write_bytes, NULL) ||
         map_f64(map, "queued_s", &s.queued_s, NULL) ||
-        map_f64(map, "running_s", &s.running_s, NULL))
+        map_f64(map, "running_s", &s.running_s, NULL) ||
+        map_bool(map, "paused", &s.is_paused, NULL))
         return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no status of a job");
     if (failure && failure->type == MSGPACK_OBJECT_MAP)
         map_error(failure, &s.error);
@@ -168,10 +178,28 @@ enum gad_status gad_job_wait_by_id(struct gad_client *client, uint64_t job, int 
     return client_status(ask_until(client, &question, deadline, NULL, error), error);
 }
 
+static enum gad_status ask_about(struct gad_client *client, const char *method, uint64_t job,
+                                 struct gad_error *error)
+{
+    return client_status(client_ask_of_job(client, method, job, NULL, error), error);
+}
+
 enum gad_status gad_job_cancel_by_id(struct gad_client *client, uint64_t job,
                                      struct gad_error *error)
 {
-    return client_status(client_ask_of_job(client, "job.cancel", job, NULL, error), error);
+    return ask_about(client, "job.cancel", job, error);
+}
+
+enum gad_status gad_job_pause_by_id(struct gad_client *client, uint64_t job,
+                                    struct gad_error *error)
+{
+    return ask_about(client, "job.pause", job, error);
+}
+
+enum gad_status gad_job_resume_by_id(struct gad_client *client, uint64_t job,
+                                     struct gad_error *error)
+{
+    return ask_about(client, "job.resume", job, error);
 }
 
 static int compare_jobs(const void *a, const void *b)

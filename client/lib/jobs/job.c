@@ -221,6 +221,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
         .journal = &job->journal,
         .settle = job->needs_settling,
         .is_repeatable = is_repeatable(job),
+        .elapsed_ms = (uint64_t)(clock_now_ms() - job->submitted_at),
         .purpose = BUILD_RUN,
     };
     job->state = JOB_SENT;
@@ -386,6 +387,7 @@ static int submit_given(struct gad_client *client, const struct gad_job_options 
     if (!job)
         return (int)client_status(-ENOMEM, error);
     job->client = client;
+    job->submitted_at = clock_now_ms();
     job->next = client->jobs;
     if (client->jobs)
         client->jobs->previous = job;
@@ -400,7 +402,7 @@ static int submit_given(struct gad_client *client, const struct gad_job_options 
     if (r == 0 && options->has_journal)
         r = journal_open(&job->journal, job->options.journal_path,
                          job->targets[0].is_created ? NULL : job->targets[0].to, error);
-    if (r == 0 && copy_begin(job)) {
+    if (r == 0 && options->deadline_ms == 0 && copy_begin(job)) {
         job->state = JOB_COPYING;
     } else if (r == 0) {
         job->is_run = !job->needs_settling && !options->progress &&
@@ -471,10 +473,24 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 
 /* Waiting -------------------------------------------------------------------------------------- */
 
+/* Its time goes on without a daemon. */
+static bool is_late(const struct gad_job *job)
+{
+    return job->options.deadline_ms > 0 &&
+           clock_now_ms() - job->submitted_at >= job->options.deadline_ms;
+}
+
 static int judge_loss(const struct gad_job *job, struct gad_error *error)
 {
     if (job->wants_cancel)
         return error_set(error, GAD_CANCELLED, NULL, "the job was cancelled");
+    if (is_late(job)) {
+        error_set(error, GAD_DEADLINE_EXCEEDED, NULL,
+                  "the job had not ended at its deadline: the daemon that had it went away");
+        error_expected(error, "to end within %.3g s", job->options.deadline_ms / 1e3);
+        error_found(error, "no daemon that has it");
+        return GAD_DEADLINE_EXCEEDED;
+    }
     if (job->n_recoveries >= MAX_RECOVERIES)
         return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
                          "the connection to the daemon was lost again");

@@ -31,6 +31,7 @@ struct gad_job {
     char key[33]; /* idempotency */
     uint64_t id;
     int64_t open_length;  /* of its request */
+    int64_t submitted_at; /* by the caller */
     uint64_t total_bytes; /* as planned; 0: no plan was asked for */
     bool is_run;          /* job.run: one message each way; the id is not known before the end */
     bool needs_settling;  /* some output is created */

@@ -21,6 +21,7 @@
 #include "core/functions/blocks.h"
 #include "core/ask.h"
 #include "core/job.h"
+#include "core/request.h"
 #include "core/run.h"
 #include "core/session.h"
 #include "core/datasets/loader.h"
@@ -44,6 +45,9 @@ static PyMethodDef functions[] = {
      "versions()\n--\n\nVersions of the library and of what it uses, as text."},
     {"contents", contents_list, METH_O,
      "contents(spec, /)\n--\n\nWhat is in a file; gpuarrayd.list() makes its entries of it."},
+    {"set_times", request_set_times, METH_VARARGS,
+     "set_times(queue_timeout_ms, deadline_ms, /)\n--\n\nOf jobs that this thread begins from now "
+     "on; 0: none. Returns those of before."},
     {"_close_all", close_all, METH_NOARGS,
      "_close_all()\n--\n\nCloses every session; for the interpreter's end."},
     {NULL},

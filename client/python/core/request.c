@@ -261,10 +261,29 @@ static bool read_lists(struct request *request, struct session *session)
     return true;
 }
 
+/* Of the thread, as they are of whole blocks of Python. */
+static _Thread_local unsigned int queue_timeout_ms, deadline_ms;
+
+PyObject *request_set_times(PyObject *module, PyObject *args)
+{
+    unsigned int queue_ms, end_ms;
+    if (!PyArg_ParseTuple(args, "II", &queue_ms, &end_ms))
+        return NULL;
+    PyObject *before = Py_BuildValue("II", queue_timeout_ms, deadline_ms);
+    if (before) {
+        queue_timeout_ms = queue_ms;
+        deadline_ms = end_ms;
+    }
+    return before;
+}
+
 bool request_init(struct request *request, struct session *session, PyObject *outputs,
                   PyObject *args, PyObject *engine, PyObject *priority, PyObject *label)
 {
-    request->options = (struct gad_job_options){.args = request->args, .outputs = request->outputs};
+    request->options = (struct gad_job_options){.args = request->args,
+                                                .outputs = request->outputs,
+                                                .queue_timeout_ms = queue_timeout_ms,
+                                                .deadline_ms = deadline_ms};
     request->n_paths = 0;
     request->output_tuple = PySequence_Tuple(outputs);
     request->arg_tuple = request->output_tuple ? PySequence_Tuple(args) : NULL;

@@ -30,6 +30,8 @@ struct request {
  * caller. */
 bool request_init(struct request *request, struct session *session, PyObject *outputs,
                   PyObject *args, PyObject *engine, PyObject *priority, PyObject *label);
+/* set_times(): of all requests that this thread makes from now on. */
+PyObject *request_set_times(PyObject *module, PyObject *args);
 /* None and False: no journal; True: where the library puts it; a path. Returns false with an
  * exception. */
 bool request_add_journal(struct request *request, PyObject *journal);

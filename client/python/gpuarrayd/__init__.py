@@ -19,6 +19,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     files          open; list: what is in one, as Listed
     decompositions linalg.svd, pca, lstsq, qr ...; cov, corrcoef
     shared memory  empty, zeros, empty_like, zeros_like, asarray
+    times          time_limits: a queue time-out and a deadline for jobs
     the daemon     connect, close, info, stats, ops
     errors         Error, and below it a class for each code (gpuarrayd.errors); Unsupported
     decompositions tensor.cp, tensor.tucker
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from ._linalg.spread import cov as cov
     from ._jobs.future import Future as Future
     from ._jobs.repeat import repeat as repeat
+    from ._jobs.times import time_limits as time_limits
     from ._kernels.stencil import stencil as stencil
     from ._kernels.vectorize import vectorize as vectorize
 
@@ -75,8 +77,8 @@ __version__ = _core.versions().split(",")[0].split()[1]
 __all__ = [
     "evaluate", "submit", "Future", "open", "list", "Listed", "lazy", "Lazy", "compute", "save",
     "empty", "empty_like", "zeros", "zeros_like", "asarray", "from_generator", "stream",
-    "stream_writer", "vectorize", "stencil", "map_blocks", "Dataset", "DataLoader", "connect",
-    "close", "info", "stats", "ops", "errors",
+    "stream_writer", "time_limits", "vectorize", "stencil", "map_blocks", "Dataset", "DataLoader",
+    "connect", "close", "info", "stats", "ops", "errors",
     # functions
     "negative", "positive", "reciprocal", "sign", "invert", "bitwise_count", "logical_not",
     "absolute", "fabs", "sqrt", "square", "cbrt", "exp", "exp2", "expm1", "log", "log2",
@@ -127,6 +129,10 @@ if not TYPE_CHECKING:  # the checker would believe in every name
             with _loading.loading():
                 from ._jobs.future import Future
             return Future
+        if name == "time_limits":
+            with _loading.loading():
+                from ._jobs.times import time_limits
+            return time_limits
         if name == "repeat":
             with _loading.loading():
                 from ._jobs.repeat import repeat

@@ -17,6 +17,9 @@ Beyond: TypeAlias = tuple[int, Scalar] | None
 MakeBlock: TypeAlias = Callable[[tuple[memoryview, ...], memoryview, tuple[int, ...]], None]
 MoveBlock: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], memoryview], None]
 
+def set_times(queue_timeout_ms: int, deadline_ms: int, /) -> tuple[int, int]:
+    """Of jobs that this thread begins from now on; 0: none. Returns those of before."""
+    ...
 def versions() -> str:
     """gad_versions()"""
     ...

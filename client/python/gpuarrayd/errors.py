@@ -23,7 +23,8 @@ __all__ = [
     "UnknownMethod", "BadRequest", "QuotaExceeded", "QueueFull", "Poisoned", "WorkerLost",
     "NoEngine", "NotFound", "BadFormat", "Exists", "Busy", "Permission", "NoMemory", "BadIndex",
     "DatasetChanged", "BadRank", "BadCheckpoint", "SingularMatrix", "BadBlock",
-    "Unsupported", "Protocol", "VersionMismatch", "Disconnected", "Untrusted", "Timeout",
+    "QueueTimeout", "DeadlineExceeded", "Unsupported", "Protocol", "VersionMismatch",
+    "Disconnected", "Untrusted", "Timeout",
     "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
 ]
 
@@ -388,6 +389,20 @@ class BadBlock(RequestError, ValueError):
     code = "bad-block"
 
 
+class QueueTimeout(RequestError, TimeoutError):
+    """The job had not begun in the time that it may wait."""
+
+    code = "queue-timeout"
+    _errno = errno.ETIMEDOUT
+
+
+class DeadlineExceeded(RequestError, TimeoutError):
+    """The job had not ended by its deadline."""
+
+    code = "deadline-exceeded"
+    _errno = errno.ETIMEDOUT
+
+
 class Unsupported(RequestError, TypeError):
     """The package is asked for what the daemon does not compute; the message names it. Nothing is
     computed by NumPy instead: write np.asarray(x) where that is meant."""
@@ -475,7 +490,8 @@ _REQUEST: tuple[type[RequestError], ...] = (
     BadChunkTable, BadJournal, NegativePower, Cancelled, UnknownJob, UnknownMethod, BadRequest,
     QuotaExceeded, QueueFull, Poisoned, WorkerLost, NoEngine, NotFound, BadFormat, Exists, Busy,
     Permission, NoMemory, BadIndex,
-    DatasetChanged, BadRank, BadCheckpoint, SingularMatrix, BadBlock)
+    DatasetChanged, BadRank, BadCheckpoint, SingularMatrix, BadBlock, QueueTimeout,
+    DeadlineExceeded)
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (

@@ -60,9 +60,10 @@ const struct setting settings_table[SETTING_COUNT] = {
             .word = "none",
             .is_reloadable = true,
             FIELD(admin_group),
-            .doc = "group whose members may see and cancel everybody's jobs, by name or number",
-            .why = "As root and the daemon's own user may. It is the groups of the process that "
-                   "count, as it connected.",
+            .doc = "group of admins, by name or number",
+            .why = "As root and the daemon's own user, its members may see, cancel and pause "
+                   "everybody's jobs, say weights and have the daemon take no more jobs. It is the "
+                   "groups of the process that count, as it connected.",
         },
     [SETTING_IDLE_EXIT] =
         {
@@ -408,8 +409,8 @@ const struct setting settings_table[SETTING_COUNT] = {
             FIELD(user_weight),
             .doc = "weight of a user whose jobs compute beside others'",
             .why = "A user of weight 2 has twice the time of one of weight 1 while both have work; "
-                   "alone everybody has all of it. Jobs that run keep the weight that they began "
-                   "with.",
+                   "alone everybody has all of it. Admins may say another one with "
+                   "'gpuarrayctl users --weight', until the next reload.",
         },
     [SETTING_USER_SESSIONS] =
         {

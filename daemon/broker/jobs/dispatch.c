@@ -25,6 +25,7 @@
 #include "daemon/broker/jobs/dispatch.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/jobs/finish.h"
+#include "daemon/broker/jobs/job_times.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/loop.h"
 #include "daemon/broker/sessions/session.h"
@@ -90,9 +91,10 @@ static void give(struct broker *broker, struct worker *w, struct job *job)
                            job->item.reply_bytes, &job->reply_charge);
     job_set_state(job, JOB_RUNNING);
     job->n_attempts++;
-    job->n_tiles_done = job->read_bytes = job->write_bytes = 0;
+    job->n_tiles_done = job->read_bytes = job->write_bytes = job->n_slots = 0;
     job->started_ns = loop_now_ns();
     metrics_started(&broker->metrics, job);
+    job_times_begun(job);
     int r = worker_send_job(w, job);
     if (r)
         fail_start(broker, job, r, &error);
@@ -160,10 +162,11 @@ static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
     worker_watch_carries(w);
 }
 
-/* Its client is back. */
+/* Its client is back, or it was paused for long. */
 static bool begins_again(const struct job *job, const struct gad_error *error)
 {
-    return job->item.is_parked && !job->is_cancelling && error->status != GAD_CANCELLED;
+    bool is_cancelled = error->status == GAD_CANCELLED;
+    return !job->is_cancelling && (is_cancelled ? job->is_put_back : job->item.is_parked);
 }
 
 static void send_back(struct broker *broker, struct worker *w, struct job *job);
@@ -236,7 +239,8 @@ static struct job *read_numbers(struct broker *broker, const msgpack_object *map
     if (map_u64(map, "tiles_done", &job->n_tiles_done, &ignored) != 0 ||
         map_u64(map, "tiles", &planned, &ignored) != 0 ||
         map_u64(map, "read_bytes", &job->read_bytes, &ignored) != 0 ||
-        map_u64(map, "write_bytes", &job->write_bytes, &ignored) != 0)
+        map_u64(map, "write_bytes", &job->write_bytes, &ignored) != 0 ||
+        map_u64(map, "slots", &job->n_slots, &ignored) != 0)
         return NULL;
     job->n_tiles = job->is_open ? 0 : planned;
     return job;
@@ -307,6 +311,7 @@ static void end_lost(struct broker *broker, struct job *job, enum gad_status sta
 static void send_back(struct broker *broker, struct worker *w, struct job *job)
 {
     charge_release(&job->reply_charge);
+    job->is_put_back = false;
     log_info(LOG_JOB(job->id, job_uid(job)), "goes back to the queue of %s, %u strikes",
              worker_info(w)->engine, job->n_strikes);
     job_set_state(job, JOB_QUEUED);

@@ -17,6 +17,7 @@
 #include "daemon/broker/jobs/finish.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/closer.h"
+#include "daemon/broker/jobs/job_times.h"
 #include "daemon/broker/jobs/joblog.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/region.h"
@@ -209,6 +210,7 @@ void finish_release(struct broker *broker, struct job *job)
 static void conclude(struct broker *broker, struct job *job, enum job_state state)
 {
     job_set_state(job, state);
+    job_times_end(job);
     finish_release(broker, job);
     job->ended_ns = loop_now_ns();
     metrics_ended(&broker->metrics, job, job->ended_ns);
@@ -245,6 +247,7 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
         return;
     }
     job_set_state(job, JOB_SETTLING);
+    job_times_end(job);
     metrics_settling(&broker->metrics, job);
     finish_release(broker, job);
     if (!job->owner)
@@ -253,8 +256,18 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
         answer_waiters(job, true);
 }
 
+static bool is_late(const struct job *job, const struct gad_error *error)
+{
+    return error->status == GAD_CANCELLED && job->times.is_over;
+}
+
 void finish_error(struct broker *broker, struct job *job, const struct gad_error *error)
 {
+    struct gad_error late = {0};
+    if (is_late(job, error)) {
+        job_times_explain(job, &late);
+        error = &late;
+    }
     job->error = malloc(sizeof(*job->error));
     if (job->error && error->status == GAD_CANCELLED && job->was_deserted)
         error_set(job->error, GAD_CANCELLED, NULL,

@@ -384,12 +384,14 @@ unsigned jobs_n_kept(const struct jobs *jobs)
 void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
                         bool (*func)(void *userdata, const struct job *job), void *userdata)
 {
-    const struct job_user *user = find_user(jobs, uid);
-    if (!user)
-        return;
-    list_for_each (it, &user->live)
-        if (!func(userdata, list_entry(it, struct job, user_link)))
-            return;
+    list_for_each (it, &jobs->users) {
+        const struct job_user *user = list_entry(it, struct job_user, link);
+        if (uid != JOBS_OF_EVERYBODY && user->uid != uid)
+            continue;
+        list_for_each (of_user, &user->live)
+            if (!func(userdata, list_entry(of_user, struct job, user_link)))
+                return;
+    }
 }
 
 void jobs_for_each(const struct jobs *jobs, uid_t uid,

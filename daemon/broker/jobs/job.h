@@ -22,6 +22,7 @@
 #define JOBS_FETCHED_SHARE 8u                     /* a part of that for results that were fetched */
 #define JOBS_FETCHED_BYTES (JOBS_UNREAD_BYTES / JOBS_FETCHED_SHARE)
 
+struct broker;
 struct metrics_user;
 struct region;
 struct result;
@@ -49,6 +50,14 @@ struct waiter {
     struct deadline deadline;
 };
 
+/* How long it may wait, and take (job_times.c). */
+struct job_times {
+    struct broker *broker;
+    struct deadline queue, end;
+    uint64_t queue_ns, end_ns; /* that are allowed; 0: for ever */
+    bool is_over;              /* it is being ended, because its deadline is over */
+};
+
 struct job {
     uint64_t id;
     enum job_state state;
@@ -74,6 +83,7 @@ struct job {
     int priority;
     uint32_t progress_ms;
     bool needs_settling;
+    struct job_times times;
     struct charge job_charge, fd_charge, request_charge, message_charge;
     struct charge reply_charge; /* for its result, while the worker has it */
 
@@ -91,11 +101,14 @@ struct job {
     struct worker *worker; /* where it is, waits or was; NULL: it was never queued */
     struct queue_item item;
     bool is_cancelling;
-    bool was_deserted; /* is being cancelled because its owner left */
+    bool is_put_back;   /* is asked to stop, to begin again when it is no longer paused */
+    uint64_t paused_ns; /* since when, if item.is_paused */
+    bool was_deserted;  /* is being cancelled because its owner left */
     unsigned n_attempts, n_strikes;
 
     bool is_open; /* of a length that is known at its end: so is n_tiles, which is 0 before */
     uint64_t n_tiles, n_tiles_done, read_bytes, write_bytes;
+    uint64_t n_slots;                            /* while it runs, as far as it was told */
     uint64_t submitted_ns, started_ns, ended_ns; /* started: of the last attempt */
     uint64_t queued_since_ns;                    /* last */
     struct traffic traffic;                      /* of this attempt, as far as it was told */
@@ -144,7 +157,9 @@ void jobs_expire(struct jobs *jobs, uint64_t now_ns);
 unsigned jobs_n_live(const struct jobs *jobs);
 unsigned jobs_n_kept(const struct jobs *jobs);
 
-/* Calls func for the user's jobs that have not ended, oldest first, until it returns false. */
+/* Calls func for the user's jobs that have not ended, oldest first, until it returns false; for
+ * everybody's where uid is JOBS_OF_EVERYBODY. */
+#define JOBS_OF_EVERYBODY ((uid_t)-1)
 void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
                         bool (*func)(void *userdata, const struct job *job), void *userdata);
 /* Calls func for the user's jobs, latest first, until it returns false. */

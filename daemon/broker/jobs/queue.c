@@ -5,6 +5,7 @@
  *                     +-- plain:   items without a carry     both sorted by priority, then
  *                     +-- carrying: items with one           by sequence
  *     queue.suspects: items that may have stopped a worker; before everybody, alone
+ *     queue.paused:   items that wait for somebody's word, sorted likewise
  *     queue.active:   items at the worker
  *
  * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
@@ -35,9 +36,10 @@ struct queue {
     struct queue_limits limits;
     queue_gate *gate; /* NULL: always open */
     void *gate_userdata;
-    struct list ring, suspects, active;
+    struct list ring, suspects, paused, active;
     struct queue_item *starving;
     unsigned n_waiting, n_active, n_carries, n_parked;
+    unsigned n_paused; /* of those that wait */
     bool is_short;
     bool is_alone; /* the active item is a suspect */
     int64_t last_sequence, first_sequence;
@@ -51,6 +53,7 @@ int queue_new(const struct queue_limits *limits, struct queue **ret_queue)
     queue->limits = *limits;
     list_init(&queue->ring);
     list_init(&queue->suspects);
+    list_init(&queue->paused);
     list_init(&queue->active);
     *ret_queue = queue;
     return 0;
@@ -104,7 +107,8 @@ static bool wants_carry(const struct queue_item *item)
 
 static void insert(struct queue *queue, struct queue_item *item)
 {
-    struct list *head = item->is_suspect    ? &queue->suspects
+    struct list *head = item->is_paused     ? &queue->paused
+                        : item->is_suspect  ? &queue->suspects
                         : wants_carry(item) ? &item->user->carrying
                                             : &item->user->plain;
     struct list *where = head;
@@ -114,6 +118,7 @@ static void insert(struct queue *queue, struct queue_item *item)
     list_insert_before(where, &item->link);
     item->place = QUEUE_WAITING;
     queue->n_waiting++;
+    queue->n_paused += item->is_paused;
 }
 
 int queue_refuse(unsigned n_waiting, unsigned most, struct gad_error *error)
@@ -194,6 +199,7 @@ static void leave_waiting(struct queue *queue, struct queue_item *item)
 {
     list_remove(&item->link);
     queue->n_waiting--;
+    queue->n_paused -= item->is_paused;
     if (queue->starving == item)
         queue->starving = NULL;
 }
@@ -215,6 +221,18 @@ void queue_push_back_to_front(struct queue *queue, const struct carry_maps *maps
     leave_active(queue, maps, item);
     item->sequence = --queue->first_sequence;
     insert(queue, item);
+}
+
+void queue_set_paused(struct queue *queue, struct queue_item *item, bool is_paused)
+{
+    bool is_waiting = item->place == QUEUE_WAITING;
+    if (item->is_paused == is_paused)
+        return;
+    if (is_waiting)
+        leave_waiting(queue, item);
+    item->is_paused = is_paused;
+    if (is_waiting)
+        insert(queue, item);
 }
 
 void queue_remove(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
@@ -375,8 +393,9 @@ static int try_user(struct queue *queue, const struct carry_maps *maps, struct q
 
 int queue_admit(struct queue *queue, const struct carry_maps *maps, struct queue_item **ret_item)
 {
-    queue->is_short = queue->n_waiting > 0 && queue->is_alone;
-    if (queue->n_waiting == 0 || queue->is_alone)
+    bool has_any = queue->n_waiting > queue->n_paused;
+    queue->is_short = has_any && queue->is_alone;
+    if (!has_any || queue->is_alone)
         return -EAGAIN;
     struct queue_item *item = head_of(&queue->suspects);
     if (item) {
@@ -410,6 +429,11 @@ unsigned queue_n_waiting(const struct queue *queue)
     return queue->n_waiting;
 }
 
+unsigned queue_n_paused(const struct queue *queue)
+{
+    return queue->n_paused;
+}
+
 unsigned queue_n_active(const struct queue *queue)
 {
     return queue->n_active;
@@ -432,6 +456,7 @@ static unsigned list_items(const struct list *items, struct queue_item **ret, un
 unsigned queue_list_waiting(const struct queue *queue, struct queue_item **ret_items, unsigned max)
 {
     unsigned n = list_items(&queue->suspects, ret_items, 0, max);
+    n = list_items(&queue->paused, ret_items, n, max);
     list_for_each (it, &queue->ring) {
         const struct queue_user *user = list_entry(it, struct queue_user, link);
         n = list_items(&user->plain, ret_items, n, max);
@@ -443,6 +468,7 @@ unsigned queue_list_waiting(const struct queue *queue, struct queue_item **ret_i
 struct queue_item *queue_any_waiting(const struct queue *queue)
 {
     struct queue_item *item = head_of(&queue->suspects);
+    item = item ? item : head_of(&queue->paused);
     list_for_each (it, &queue->ring) {
         const struct queue_user *user = list_entry(it, struct queue_user, link);
         item = item ? item : head_of(&user->plain);

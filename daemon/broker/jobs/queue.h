@@ -44,6 +44,7 @@ struct queue_item { /* embedded in the job; zeroed at first */
     struct carry_sizes sizes;
     uint64_t reply_bytes; /* of its result, which waits for the client */
     bool is_suspect;
+    bool is_paused;                 /* is not admitted; see queue_set_paused() */
     struct extent carries[CARRY_N]; /* while active, unless parked */
     bool is_parked;                 /* active, but waits for its client without a carry */
 };
@@ -92,6 +93,9 @@ void queue_push_back_to_front(struct queue *queue, const struct carry_maps *maps
 /* An active item gives up its carry; it stays active, and goes back when its client is there. */
 void queue_park(struct queue *queue, const struct carry_maps *maps, struct queue_item *item);
 
+/* A paused item keeps its place in the order, and is passed over; an active one stays active. */
+void queue_set_paused(struct queue *queue, struct queue_item *item, bool is_paused);
+
 /* Out of the queue, wherever it is; its carry goes back to the maps. */
 void queue_remove(struct queue *queue, const struct carry_maps *maps, struct queue_item *item);
 
@@ -108,6 +112,7 @@ bool queue_has_suspects(const struct queue *queue);
 
 struct list *queue_active(struct queue *queue); /* of queue_item.link */
 unsigned queue_n_waiting(const struct queue *queue);
+unsigned queue_n_paused(const struct queue *queue); /* of those that wait */
 unsigned queue_n_active(const struct queue *queue);
 unsigned queue_n_carries(const struct queue *queue);
 

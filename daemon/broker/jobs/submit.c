@@ -16,6 +16,7 @@
 #include "daemon/broker/jobs/submit.h"
 #include "daemon/broker/host/closer.h"
 #include "daemon/broker/jobs/finish.h"
+#include "daemon/broker/jobs/job_times.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/places.h"
 #include "daemon/broker/jobs/planner.h"
@@ -225,6 +226,8 @@ static void describe(struct job *job, const struct submission *s)
     memcpy(job->key, request->key, sizeof(job->key));
     job->item.priority = request->priority;
     job->progress_ms = request->progress_ms;
+    job->times.queue_ns = request->queue_timeout_ms * UINT64_C(1000000);
+    job->times.end_ns = request->deadline_ms * UINT64_C(1000000);
     job->needs_settling = request->settle;
     job->is_in_place = s->is_in_place;
     job->has_provider = s->places.has_provider;
@@ -281,6 +284,7 @@ int submission_make_job(struct session *session, const struct message *message, 
                            &job->message_charge);
     list_push_back(&session->jobs, &job->owner_link);
     metrics_submitted(&broker->metrics, job);
+    job_times_begin(broker, job);
     workers_wake_for(broker, s->request, s->plan);
     log_debug(LOG_JOB(job->id, session->uid), "queued");
     *ret_job = job;

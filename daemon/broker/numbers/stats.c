@@ -5,7 +5,7 @@
  * and to the daemon's user.
  *
  * The reply must fit a frame, 1 MiB and 65536 objects: at most STATS_MAX_USERS users of ten pairs
- * and STATS_MAX_JOBS jobs of eleven pairs are told, and how many were left out. Jobs that run come
+ * and STATS_MAX_JOBS jobs of twelve pairs are told, and how many were left out. Jobs that run come
  * before jobs that wait, and of those no user takes more than its part of the places.
  *
  * What the workers have to say arrives with the request's wait (ask.c); their jobs' traffic was
@@ -16,6 +16,7 @@
 #include "daemon/broker/numbers/stats.h"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/jobs/pause.h"
 #include "daemon/broker/numbers/sampler.h"
 #include "daemon/broker/scans/scans.h"
 #include "daemon/broker/sessions/session.h"
@@ -230,7 +231,8 @@ static void pack_job(const struct listing *l, const struct job *job)
     bool tells_label = l->sees_all || job_uid(job) == l->reader;
     bool is_queued = job->state == JOB_QUEUED;
     uint64_t begin_ns = is_queued ? l->now_ns : job->started_ns;
-    msgpack_pack_map(p, tells_label ? 11 : 10);
+    bool is_paused = pause_is_on(job);
+    msgpack_pack_map(p, 10u + tells_label + is_paused);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "uid", job_uid(job));
     pack_key_str(p, "state", job_state_name(job->state));
@@ -241,6 +243,8 @@ static void pack_job(const struct listing *l, const struct job *job)
     pack_key_u64(p, "write_bytes", job->write_bytes);
     pack_key_f64(p, "queued_s", seconds_between(job->submitted_ns, begin_ns));
     pack_key_f64(p, "running_s", is_queued ? 0 : seconds_between(job->started_ns, l->now_ns));
+    if (is_paused)
+        pack_key_bool(p, "paused", true);
     if (tells_label)
         pack_key_str(p, "label", job->label);
 }

@@ -25,6 +25,12 @@
 
 #define TOLD_HOLDERS 3u
 
+struct said_weight { /* by an admin */
+    struct list link;
+    uid_t uid;
+    uint32_t weight;
+};
+
 struct terms {
     uint64_t limits[ACCOUNT_N_RESOURCES];
     uint32_t weight;
@@ -41,6 +47,8 @@ struct account {
 
 struct accounts {
     struct list all;
+    struct list weights; /* few */
+    unsigned n, n_weights;
     struct account_limits limits;
     uint64_t total[ACCOUNT_N_RESOURCES];
     unsigned n_users[ACCOUNT_N_RESOURCES];
@@ -61,12 +69,33 @@ static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
     [ACCOUNT_COMING_BYTES] = "bytes of replies under way",
 };
 
+static const char *const resource_keys[ACCOUNT_N_RESOURCES] = {
+    [ACCOUNT_SESSIONS] = "sessions",
+    [ACCOUNT_RESERVE] = "reserve",
+    [ACCOUNT_REFUSED] = "refused",
+    [ACCOUNT_JOBS] = "jobs",
+    [ACCOUNT_SCANS] = "scans",
+    [ACCOUNT_WAITS] = "waits",
+    [ACCOUNT_REGION_BYTES] = "region_bytes",
+    [ACCOUNT_DESCRIPTORS] = "descriptors",
+    [ACCOUNT_REQUEST_BYTES] = "request_bytes",
+    [ACCOUNT_MESSAGE_BYTES] = "message_bytes",
+    [ACCOUNT_REPLY_BYTES] = "reply_bytes",
+    [ACCOUNT_COMING_BYTES] = "coming_bytes",
+};
+
+const char *account_resource_key(enum account_resource resource)
+{
+    return resource_keys[resource];
+}
+
 int accounts_new(const struct account_limits *limits, struct accounts **ret_accounts)
 {
     struct accounts *accounts = calloc(1, sizeof(*accounts));
     if (!accounts)
         return -ENOMEM;
     list_init(&accounts->all);
+    list_init(&accounts->weights);
     accounts->limits = *limits;
     *ret_accounts = accounts;
     return 0;
@@ -79,8 +108,10 @@ void accounts_set_limits(struct accounts *accounts, const struct account_limits 
 
 struct accounts *accounts_free(struct accounts *accounts)
 {
-    if (accounts)
-        assert(list_is_empty(&accounts->all));
+    if (!accounts)
+        return NULL;
+    assert(list_is_empty(&accounts->all));
+    accounts_forget_weights(accounts);
     free(accounts);
     return NULL;
 }
@@ -106,6 +137,7 @@ static struct account *find_or_add(struct accounts *accounts, uid_t uid)
     account->accounts = accounts;
     account->uid = uid;
     list_push_back(&accounts->all, &account->link);
+    accounts->n++;
     return account;
 }
 
@@ -113,6 +145,7 @@ static void drop_if_unused(struct account *account)
 {
     if (account->n_charges == 0) {
         list_remove(&account->link);
+        account->accounts->n--;
         free(account->terms);
         free(account);
     }
@@ -142,9 +175,70 @@ void accounts_forget_terms(struct accounts *accounts, uid_t uid)
         free(steal_ptr(account->terms));
 }
 
+static struct said_weight *find_said(const struct accounts *accounts, uid_t uid)
+{
+    list_for_each (it, &accounts->weights) {
+        struct said_weight *said = list_entry(it, struct said_weight, link);
+        if (said->uid == uid)
+            return said;
+    }
+    return NULL;
+}
+
+static void forget_said(struct accounts *accounts, struct said_weight *said)
+{
+    list_remove(&said->link);
+    accounts->n_weights--;
+    free(said);
+}
+
+static int add_said(struct accounts *accounts, uid_t uid, struct said_weight **ret_said,
+                    struct gad_error *error)
+{
+    if (accounts->n_weights == ACCOUNT_MAX_WEIGHTS) {
+        error_set(error, GAD_LIMIT_EXCEEDED, "weight", "weights of %u users were said already",
+                  ACCOUNT_MAX_WEIGHTS);
+        error_expected(error, "at most %u", ACCOUNT_MAX_WEIGHTS);
+        return GAD_LIMIT_EXCEEDED;
+    }
+    struct said_weight *said = calloc(1, sizeof(*said));
+    if (!said)
+        return -ENOMEM;
+    said->uid = uid;
+    list_push_back(&accounts->weights, &said->link);
+    accounts->n_weights++;
+    *ret_said = said;
+    return 0;
+}
+
+int accounts_set_weight(struct accounts *accounts, uid_t uid, uint32_t weight,
+                        struct gad_error *error)
+{
+    struct said_weight *said = find_said(accounts, uid);
+    if (weight == 0) {
+        if (said)
+            forget_said(accounts, said);
+        return 0;
+    }
+    int r = said ? 0 : add_said(accounts, uid, &said, error);
+    if (r == 0)
+        said->weight = weight;
+    return r;
+}
+
+void accounts_forget_weights(struct accounts *accounts)
+{
+    struct list *first;
+    while ((first = list_first(&accounts->weights)))
+        forget_said(accounts, list_entry(first, struct said_weight, link));
+}
+
 uint32_t account_weight(const struct accounts *accounts, uid_t uid)
 {
-    const struct account *account = find(accounts, uid);
+    const struct said_weight *said = find_said(accounts, uid);
+    const struct account *account = said ? NULL : find(accounts, uid);
+    if (said)
+        return said->weight;
     return account && account->terms ? account->terms->weight : accounts->limits.weight;
 }
 
@@ -305,4 +399,34 @@ uint64_t account_use(const struct accounts *accounts, uid_t uid, enum account_re
 uint64_t accounts_total(const struct accounts *accounts, enum account_resource resource)
 {
     return accounts->total[resource];
+}
+
+static struct account_state state_of(const struct accounts *accounts, const struct account *account)
+{
+    struct account_state state = {.uid = account->uid,
+                                  .weight = account_weight(accounts, account->uid),
+                                  .is_weight_said = find_said(accounts, account->uid) != NULL};
+    for (unsigned i = 0; i < ACCOUNT_N_RESOURCES; i++) {
+        enum account_resource resource = (enum account_resource)i;
+        state.use[i] = account->use[i];
+        state.limit[i] = own_limit_of(accounts, account, resource);
+        state.share[i] = limit_of(accounts, account, resource);
+    }
+    return state;
+}
+
+void accounts_for_each(const struct accounts *accounts,
+                       bool (*func)(void *userdata, const struct account_state *state),
+                       void *userdata)
+{
+    list_for_each (it, &accounts->all) {
+        struct account_state state = state_of(accounts, list_entry(it, struct account, link));
+        if (!func(userdata, &state))
+            return;
+    }
+}
+
+unsigned accounts_n(const struct accounts *accounts)
+{
+    return accounts->n;
 }

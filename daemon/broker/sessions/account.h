@@ -28,6 +28,9 @@ enum account_resource {
     ACCOUNT_N_RESOURCES
 };
 
+/* Users of whom an admin has said the weight. */
+#define ACCOUNT_MAX_WEIGHTS 1024u
+
 struct accounts;
 struct account;
 
@@ -57,6 +60,12 @@ void accounts_set_terms(struct accounts *accounts, uid_t uid,
 void accounts_forget_terms(struct accounts *accounts, uid_t uid); /* those of each hold again */
 uint32_t account_weight(const struct accounts *accounts, uid_t uid);
 
+/* What an admin says of a user, whether it holds anything or not: before all terms. 0: they hold
+ * again. limit-exceeded, -ENOMEM. */
+int accounts_set_weight(struct accounts *accounts, uid_t uid, uint32_t weight,
+                        struct gad_error *error) GAD_MUST_CHECK;
+void accounts_forget_weights(struct accounts *accounts);
+
 /* 0, quota-exceeded (with limit and use), -ENOMEM. The charge must be none before. */
 int account_charge(struct accounts *accounts, uid_t uid, enum account_resource resource,
                    uint64_t amount, struct charge *ret_charge,
@@ -79,3 +88,20 @@ bool account_is_over(const struct accounts *accounts, uid_t uid, enum account_re
 
 uint64_t account_use(const struct accounts *accounts, uid_t uid, enum account_resource resource);
 uint64_t accounts_total(const struct accounts *accounts, enum account_resource resource);
+
+/* What one user holds and may hold. */
+struct account_state {
+    uid_t uid;
+    uint32_t weight;
+    bool is_weight_said;                 /* by an admin */
+    uint64_t use[ACCOUNT_N_RESOURCES];   /* what is held */
+    uint64_t limit[ACCOUNT_N_RESOURCES]; /* the user's own */
+    uint64_t share[ACCOUNT_N_RESOURCES]; /* of what the others leave; at most the limit */
+};
+
+/* Calls func for each user who holds anything, until it returns false. */
+void accounts_for_each(const struct accounts *accounts,
+                       bool (*func)(void *userdata, const struct account_state *state),
+                       void *userdata);
+unsigned accounts_n(const struct accounts *accounts);             /* users who hold anything */
+const char *account_resource_key(enum account_resource resource); /* on the wire */

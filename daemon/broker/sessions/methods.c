@@ -93,7 +93,7 @@ static int handle_ping(const struct request *q, struct gad_error *error)
 }
 
 /* What a user asks of the worker takes its time, so only so many questions may wait. */
-static int check_waiting(const struct session *session, unsigned limit, struct gad_error *error)
+int methods_check_asking(const struct session *session, unsigned limit, struct gad_error *error)
 {
     unsigned n_waiting = info_n_waiting(session->broker, session->uid, limit);
     if (n_waiting < limit)
@@ -104,7 +104,7 @@ static int check_waiting(const struct session *session, unsigned limit, struct g
     return GAD_LIMIT_EXCEEDED;
 }
 
-static int ask_all(const struct request *q, bool with_jobs, info_reply *reply)
+int methods_ask_all(const struct request *q, bool with_jobs, info_reply *reply)
 {
     const struct info_asker asker = {q->session->broker, q->session, q->id};
     return info_ask(&asker, INFO_ALL_PLACES, with_jobs, reply);
@@ -112,16 +112,16 @@ static int ask_all(const struct request *q, bool with_jobs, info_reply *reply)
 
 static int handle_server_info(const struct request *q, struct gad_error *error)
 {
-    int r = check_waiting(q->session, INFO_MAX_WAITING, error);
-    return r ? r : ask_all(q, false, info_reply_info);
+    int r = methods_check_asking(q->session, INFO_MAX_WAITING, error);
+    return r ? r : methods_ask_all(q, false, info_reply_info);
 }
 
 static int handle_server_stats(const struct request *q, struct gad_error *error)
 {
     int r = session_check_room(q->session, stats_most_bytes(q->session->broker));
     if (r == 0)
-        r = check_waiting(q->session, STATS_MAX_WAITING, error);
-    return r ? r : ask_all(q, true, stats_reply);
+        r = methods_check_asking(q->session, STATS_MAX_WAITING, error);
+    return r ? r : methods_ask_all(q, true, stats_reply);
 }
 
 static int handle_server_ops(const struct request *q, struct gad_error *error)
@@ -177,6 +177,8 @@ static const struct {
     {"job.status", handle_job_status, true},
     {"job.plan", handle_job_plan, false},
     {"job.cancel", handle_job_cancel, true},
+    {"job.pause", handle_job_pause, true},
+    {"job.resume", handle_job_resume, true},
     {"job.settle", handle_job_settle, false},
     {"job.list", handle_job_list, true},
     {"region.attach", handle_region_attach, false},
@@ -188,6 +190,8 @@ static const struct {
     {"server.ops", handle_server_ops, true},
     {"server.stats", handle_server_stats, true},
     {"server.samples", sampler_handle, true},
+    {"server.users", handle_server_users, true},
+    {"server.weight", handle_server_weight, true},
 };
 
 /* It leaves after that: the reserve is for others. */

@@ -2,9 +2,9 @@
  *
  * job.run is job.submit and job.wait in one, without the second request; both attach to a job with
  * the same key instead of making another. A job is looked up inside the caller's user, so every
- * connection of a user can wait for, look at and cancel what another one submitted; only settling
- * is the owner's, who alone knows where the output belongs. Root and the daemon's own user look at
- * and cancel anybody's: the group of the socket is no sign of it, all users are in it.
+ * connection of a user can wait for and look at what another one submitted; only settling is the
+ * owner's, who alone knows where the output belongs. Admins look at anybody's: the group of the
+ * socket is no sign of it, all users are in it. What ends or pauses jobs is in methods_jobs.c.
  *
  * Called through the table in methods.c.
  */
@@ -15,13 +15,14 @@
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/methods.h"
 #include "daemon/broker/sessions/session.h"
+#include "daemon/broker/jobs/pause.h"
 #include "daemon/broker/jobs/planner.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
 
 #define LIST_BYTES (FRAME_MAX_BODY_BYTES - 16384u) /* of statuses: the latest that fit */
-#define LIST_JOBS  1900u /* of them: a status has up to 33 of a body's 65536 objects */
+#define LIST_JOBS  1800u /* of them: a status has up to 35 of a body's 65536 objects */
 
 static int unknown_job(uint64_t id, struct gad_error *error)
 {
@@ -38,8 +39,7 @@ static int find_job(const struct request *q, struct job **ret_job, struct gad_er
     return *ret_job ? 0 : unknown_job(id, error);
 }
 
-/* Also anybody's, for those who may look at all and end any. */
-static int find_any_job(const struct request *q, struct job **ret_job, struct gad_error *error)
+int methods_find_any_job(const struct request *q, struct job **ret_job, struct gad_error *error)
 {
     uint64_t id = 0;
     if (!session_is_admins(q->session))
@@ -305,7 +305,8 @@ static void pack_status(msgpack_packer *p, const struct job *job)
 {
     uint64_t until_ns = job->ended_ns ? job->ended_ns : loop_now_ns();
     uint64_t started_ns = job->state == JOB_QUEUED ? 0 : job->started_ns;
-    msgpack_pack_map(p, job->error ? 10 : 9);
+    bool is_paused = pause_is_on(job);
+    msgpack_pack_map(p, 9u + is_paused + (job->error != NULL));
     pack_key_u64(p, "job", job->id);
     pack_key_str(p, "state", job_state_name(job->state));
     pack_key_str(p, "label", job->label);
@@ -316,6 +317,8 @@ static void pack_status(msgpack_packer *p, const struct job *job)
     pack_key_f64(p, "queued_s",
                  seconds_between(job->submitted_ns, started_ns ? started_ns : until_ns));
     pack_key_f64(p, "running_s", started_ns ? seconds_between(started_ns, until_ns) : 0);
+    if (is_paused)
+        pack_key_bool(p, "paused", true);
     if (job->error) {
         pack_str(p, "error");
         pack_error_map(p, job->error);
@@ -326,7 +329,7 @@ int handle_job_status(const struct request *q, struct gad_error *error)
 {
     struct message_writer *w = &q->session->broker->writer;
     struct job *job;
-    int r = find_any_job(q, &job, error);
+    int r = methods_find_any_job(q, &job, error);
     if (r)
         return r;
     message_begin_result(w, q->id);
@@ -368,21 +371,7 @@ int handle_job_list(const struct request *q, struct gad_error *error)
     return 0;
 }
 
-/* job.cancel, job.settle ---------------------------------------------------------------------- */
-
-int handle_job_cancel(const struct request *q, struct gad_error *error)
-{
-    struct job *job;
-    int r = find_any_job(q, &job, error);
-    if (r)
-        return r;
-    if (job_uid(job) != q->session->uid)
-        log_info(LOG_JOB(job->id, job_uid(job)), "is cancelled by user %u",
-                 (unsigned)q->session->uid);
-    finish_cancel(q->session->broker, job);
-    session_reply_empty(q->session, q->id);
-    return 0;
-}
+/* job.settle ---------------------------------------------------------------------- */
 
 static int read_settle_error(const struct request *q, struct gad_error *ret, bool *ret_has,
                              struct gad_error *error)

@@ -12,6 +12,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/config/policy.h"
 #include "daemon/broker/sessions/session.h"
+#include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 
 #include <stdlib.h>
@@ -119,14 +120,24 @@ bool terms_of_user(struct broker *broker, int fd, uid_t uid)
     return is_admin;
 }
 
+/* Jobs that run are told of it; others as they start. */
+static bool tell_weight(void *userdata, const struct account_state *state)
+{
+    if (state->use[ACCOUNT_JOBS] > 0)
+        workers_set_weight(userdata, state->uid, state->weight);
+    return true;
+}
+
 void terms_apply(struct broker *broker)
 {
     struct account_limits limits;
     terms_limits(&broker->options, &limits);
     accounts_set_limits(broker->accounts, &limits);
+    accounts_forget_weights(broker->accounts);
     list_for_each (it, &broker->sessions) {
         struct session *session = list_entry(it, struct session, link);
         if (session->state != SESSION_CLOSED)
             session->is_of_admins = terms_of_user(broker, conn_fd(session->conn), session->uid);
     }
+    accounts_for_each(broker->accounts, tell_weight, broker);
 }

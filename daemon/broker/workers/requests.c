@@ -145,6 +145,16 @@ int worker_ask_stats(struct worker *w, struct stats_wait *wait, bool with_jobs,
     return send_request(w, *ret_pending_id, NULL, 0, NULL, 0);
 }
 
+/* What fails is no more than a notification: the connection is on its way out. */
+static void send_written(struct worker *w, const char *method)
+{
+    const msgpack_sbuffer *body = &w->broker->writer.buffer;
+    int r = conn_send(w->conn, body->data, body->size, NULL, 0);
+    if (r < 0)
+        log_error(NULL, "%s cannot be sent to the worker of %s: %s", method, w->info.engine,
+                  strerror(-r));
+}
+
 static void notify(struct worker *w, const char *method, const char *key, uint64_t id)
 {
     struct message_writer *writer = &w->broker->writer;
@@ -153,15 +163,24 @@ static void notify(struct worker *w, const char *method, const char *key, uint64
     message_begin_notification(writer, method);
     msgpack_pack_map(&writer->packer, 1);
     pack_key_u64(&writer->packer, key, id);
-    int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
-    if (r < 0)
-        log_error(NULL, "%s cannot be sent to the worker of %s: %s", method, w->info.engine,
-                  strerror(-r));
+    send_written(w, method);
 }
 
 void worker_cancel(struct worker *w, uint64_t job_id)
 {
     notify(w, "job.cancel", "job", job_id);
+}
+
+void worker_pause(struct worker *w, uint64_t job_id, bool is_paused)
+{
+    struct message_writer *writer = &w->broker->writer;
+    if (!worker_is_ready(w))
+        return;
+    message_begin_notification(writer, "job.pause");
+    msgpack_pack_map(&writer->packer, 2);
+    pack_key_u64(&writer->packer, "job", job_id);
+    pack_key_bool(&writer->packer, "paused", is_paused);
+    send_written(w, "job.pause");
 }
 
 void worker_yield(struct worker *w, uint64_t job_id, uint64_t silent_ns, bool again)
@@ -177,6 +196,18 @@ void worker_yield(struct worker *w, uint64_t job_id, uint64_t silent_ns, bool ag
     int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
     if (r < 0) /* it is asked again, or is on its way out */
         log_debug(NULL, "job.yield cannot be sent: %s", strerrordesc_np(-r));
+}
+
+void worker_set_weight(struct worker *w, uid_t uid, uint32_t weight)
+{
+    struct message_writer *writer = &w->broker->writer;
+    if (!worker_is_ready(w))
+        return; /* it has no jobs, and is told with each */
+    message_begin_notification(writer, "user.weight");
+    msgpack_pack_map(&writer->packer, 2);
+    pack_key_u64(&writer->packer, "user", uid);
+    pack_key_u64(&writer->packer, "weight", weight);
+    send_written(w, "user.weight");
 }
 
 void worker_detach_region(struct worker *w, uint64_t region_id)

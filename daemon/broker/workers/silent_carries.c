@@ -9,11 +9,15 @@
  *                                             when the client is back, and then it is queued again
  *                                         --> provider-failed, where it cannot begin again
  *
+ * A job that is paused waits for a person, and its carry with it: it is asked in the same way
+ * (jobs/pause.c).
+ *
  * So a client that never comes back keeps its descriptors and its place among the active jobs of
  * its user, but none of the pool.
  *
  * Called by dispatch.c.
  */
+#include "daemon/broker/jobs/pause.h"
 #include "daemon/broker/workers/worker_impl.h"
 #include "proto/util.h"
 
@@ -22,7 +26,7 @@
 static bool can_yield(const struct worker *w, const struct job *job)
 {
     const struct queue_item *item = &job->item;
-    return job->has_provider && !job->is_cancelling && !item->is_parked &&
+    return job->has_provider && !job->is_cancelling && !item->is_parked && !item->is_paused &&
            (queue_has_carry(item) || item->is_suspect || queue_has_suspects(w->queue));
 }
 
@@ -34,7 +38,9 @@ static void on_yield_time(struct deadline *deadline)
         return;
     list_for_each (it, queue_active(w->queue)) {
         struct queue_item *item = list_entry(it, struct queue_item, link);
-        const struct job *job = list_entry(item, struct job, item);
+        struct job *job = list_entry(item, struct job, item);
+        if (item->is_paused)
+            pause_yield(job, silent_ns);
         /* A suspect is tried alone once: others do not wait for it again. */
         if (can_yield(w, job))
             worker_yield(w, job->id, silent_ns, job->is_restartable && !item->is_suspect);

@@ -507,7 +507,8 @@ static void on_sleep_time(struct deadline *deadline)
 
 void worker_look_after(struct worker *w)
 {
-    bool is_needed = queue_n_active(w->queue) + queue_n_waiting(w->queue) > 0;
+    unsigned n_wanting = queue_n_waiting(w->queue) - queue_n_paused(w->queue);
+    bool is_needed = queue_n_active(w->queue) + n_wanting > 0;
     if (is_needed)
         worker_wake(w);
     if (is_needed || w->info.state != WORKER_READY || !can_sleep(w))

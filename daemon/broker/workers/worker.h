@@ -100,8 +100,10 @@ int worker_send_region(struct worker *worker, struct region *region,
 int worker_ask_stats(struct worker *worker, struct stats_wait *wait, bool with_jobs,
                      uint32_t *ret_pending_id) GAD_MUST_CHECK;
 void worker_cancel(struct worker *worker, uint64_t job_id);
+void worker_pause(struct worker *worker, uint64_t job_id, bool is_paused);
 /* If its client was silent for so long: it gives its carry up, to begin again, or fails. */
 void worker_yield(struct worker *worker, uint64_t job_id, uint64_t silent_ns, bool again);
+void worker_set_weight(struct worker *worker, uid_t uid, uint32_t weight); /* of the user's jobs */
 void worker_detach_region(struct worker *worker, uint64_t region_id);
 void worker_forget(struct worker *worker, uint32_t pending_id);
 

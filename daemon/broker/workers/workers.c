@@ -93,6 +93,12 @@ void workers_flush(struct broker *broker)
         worker_flush(broker->workers[i]);
 }
 
+void workers_set_weight(struct broker *broker, uid_t uid, uint32_t weight)
+{
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        worker_set_weight(broker->workers[i], uid, weight);
+}
+
 void workers_trim(struct broker *broker)
 {
     for (unsigned i = 0; i < broker->n_workers; i++)

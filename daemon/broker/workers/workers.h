@@ -17,6 +17,8 @@ void workers_trim(struct broker *broker);
 void workers_retry(struct broker *broker); /* those that wait for a device or its memory */
 void workers_apply_limits(struct broker *broker);
 
+void workers_set_weight(struct broker *broker, uid_t uid, uint32_t weight);
+
 /* The CPU's, or the only one: what numbers without an engine's name are about. */
 struct worker *workers_main(const struct broker *broker);
 unsigned workers_n_active(const struct broker *broker);

@@ -97,10 +97,11 @@ static int send_moved(struct worker *w, const struct wjob *job)
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "job.moved");
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 8);
+    msgpack_pack_map(p, 9);
     pack_key_u64(p, "job", job->identity.id);
     pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
     pack_key_u64(p, "tiles", job->plan.n_tiles);
+    pack_key_u64(p, "slots", job->n_slots);
     pack_traffic(p, job);
     return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
 }

@@ -29,6 +29,7 @@ struct wjob_identity { /* as the broker says */
     uint32_t message_id; /* of the request to be answered */
     uint32_t user, weight;
     int priority;
+    bool is_paused; /* begins no tile; those that it has begun go on to their end */
     uint64_t carry_offset_bytes, carry_size_bytes;               /* of the pool */
     uint64_t device_carry_offset_bytes, device_carry_size_bytes; /* of the device's own memory */
 };
@@ -75,6 +76,7 @@ struct wjob {
     unsigned n_in_flight;   /* turns and reads that threads are at */
     unsigned n_with_device; /* tiles */
     unsigned n_tiles;       /* tiles that exist */
+    unsigned n_slots;       /* of these, with a slot */
     uint64_t last_flight;   /* the engine's, under its lock: when a tile went to the device last */
     struct tile *waiting;   /* those that could go on: staged, computed, waiting for the client */
     struct thread_context *aside; /* threads whose turn was put aside, in order; not in flight */

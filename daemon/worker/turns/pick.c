@@ -3,10 +3,10 @@
  * A job is ready when a tile of it could go on now: one that was put aside (aside.c), one whose
  * reads are done, one that the device has computed, one whose client has answered, or a new one. A
  * new tile (and one that comes back without) needs a slot if something of the pass is staged, and
- * its blocks in all rings; the tiles of a job that exist at a time are limited, so that the pool
- * serves many jobs and memory is bounded; no new one begins while the device has as many as it may.
- * So are, beside other users, a user's tiles that wait for disks: their slots are of no use to
- * anybody meanwhile.
+ * its blocks in all rings; a paused job has neither; the tiles of a job that exist at a time are
+ * limited, so that the pool serves many jobs and memory is bounded; no new one begins while the
+ * device has as many as it may. So are, beside other users, a user's tiles that wait for disks:
+ * their slots are of no use to anybody meanwhile.
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
  */
@@ -24,6 +24,8 @@ static bool is_tile_ready(const struct sched *s, const struct wjob *job, const s
 {
     if (tile->state == TILE_STAGED || tile->state == TILE_COMPUTED)
         return true;
+    if (job->identity.is_paused)
+        return false;
     if (tile->is_long && !tile->is_kept && !sched_may_begin_long(s, job->identity.user))
         return false;
     return can_have_slot(s, job, tile->ports) && wjob_has_blocks(tile);
@@ -52,8 +54,9 @@ static bool is_device_full(const struct sched *s, const struct pass_ports *ports
 static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
     const struct engine *e = s->config.engine;
-    if (!wjob_has_next_tile(job) || job->n_tiles >= s->n_threads_compute + SCHED_N_IO +
-                                                        e->n_device_tiles + e->n_device_products)
+    if (job->identity.is_paused || !wjob_has_next_tile(job) ||
+        job->n_tiles >=
+            s->n_threads_compute + SCHED_N_IO + e->n_device_tiles + e->n_device_products)
         return false;
     const struct pass_ports *ports = job->walk.next.ports;
     if (is_device_full(s, ports) && !job->is_express)
@@ -166,8 +169,10 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
         job->n_tiles++;
     }
     sched_keep_spare(s, tile);
-    if (tile->ports->needs_slot && !tile->slot)
+    if (tile->ports->needs_slot && !tile->slot) {
         tile->slot = slots_lend(s->slots, job->is_express);
+        job->n_slots++;
+    }
     tile->state = TILE_IN_HAND;
     return tile;
 }

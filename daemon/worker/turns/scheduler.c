@@ -19,14 +19,6 @@
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
 
-unsigned sched_user_index(const struct sched *s, uint32_t user)
-{
-    unsigned i = 0;
-    while (i < s->n_users && s->users[i].user != user)
-        i++;
-    return i;
-}
-
 /* A realloc for two arrays that belong together. */
 static int grow(void **a, size_t a_bytes, void **b, size_t b_bytes, unsigned n, unsigned *n_room)
 {
@@ -52,28 +44,6 @@ static int make_room(struct sched *s)
     return r ? r
              : grow((void **)&s->users, sizeof(*s->users), (void **)&s->user_loads,
                     sizeof(*s->user_loads), s->n_users, &s->n_users_room);
-}
-
-static void enter_user(struct sched *s, uint32_t user)
-{
-    unsigned i = sched_user_index(s, user);
-    if (i == s->n_users) {
-        s->users[i] = (struct turn_user){.user = user};
-        s->user_loads[i] = (struct sched_user_load){0};
-        turns_enter(&s->users[i], s->users, s->n_users);
-        s->n_users++;
-    }
-    s->user_loads[i].n_jobs++;
-}
-
-static void leave_user(struct sched *s, uint32_t user)
-{
-    unsigned i = sched_user_index(s, user);
-    if (--s->user_loads[i].n_jobs > 0)
-        return;
-    s->n_users--;
-    s->users[i] = s->users[s->n_users];
-    s->user_loads[i] = s->user_loads[s->n_users];
 }
 
 static unsigned count_rings(const struct wjob *job)
@@ -130,7 +100,7 @@ static unsigned kind_of(const struct wjob *job)
 static void enter_turns(struct sched *s, struct wjob *job)
 {
     const struct wjob_identity *id = &job->identity;
-    enter_user(s, id->user);
+    sched_enter_user(s, id->user, id->is_paused);
     job->kind = kind_of(job);
     s->jobs[s->n_jobs] = job;
     s->turns[s->n_jobs] = (struct turn_job){.user = id->user,
@@ -168,19 +138,11 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     return 0;
 }
 
-static struct wjob *find_job(const struct sched *s, uint64_t job_id)
-{
-    for (unsigned i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i]->identity.id == job_id)
-            return s->jobs[i];
-    return NULL;
-}
-
 void sched_cancel(struct sched *s, uint64_t job_id)
 {
     struct gad_error error;
     pthread_mutex_lock(&s->lock);
-    struct wjob *job = find_job(s, job_id);
+    struct wjob *job = sched_find_job(s, job_id);
     if (job) {
         wjob_fail(job, error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled"), &error);
         sched_job_changed(s, job);
@@ -279,7 +241,7 @@ static void job_end(struct sched *s, struct wjob *job)
     s->n_jobs--;
     s->jobs[i] = s->jobs[s->n_jobs];
     s->turns[i] = s->turns[s->n_jobs];
-    leave_user(s, job->identity.user);
+    sched_leave_user(s, job->identity.user, job->identity.is_paused);
     unclaim(s, job);
     wjob_set_state(job, WJOB_ENDED);
     job->ended_ns = clock_ns();
@@ -300,6 +262,7 @@ static void job_end(struct sched *s, struct wjob *job)
 static void return_slot(struct sched *s, struct tile *tile)
 {
     if (tile->slot) {
+        tile->job->n_slots--;
         slots_return(s->slots, steal_ptr(tile->slot));
         pthread_cond_signal(&s->compute_wake);
     }
@@ -403,7 +366,7 @@ bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool
                        uint64_t *ret_silent_ns)
 {
     pthread_mutex_lock(&s->lock);
-    struct wjob *job = find_job(s, job_id);
+    struct wjob *job = sched_find_job(s, job_id);
     bool is_parked = job && yield_carry(s, job, limit_ns, again, ret_silent_ns);
     pthread_mutex_unlock(&s->lock);
     return is_parked;
@@ -498,13 +461,6 @@ static void tile_over(struct sched *s, struct tile *tile, struct thread_context 
         drop_tile(s, tile);
         break;
     }
-}
-
-void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns)
-{
-    struct turn_user *user = &s->users[sched_user_index(s, job->identity.user)];
-    turns_charge(user, job->identity.weight, (double)elapsed_ns * 1e-9);
-    turns_charge_kind(user, job->kind, (double)elapsed_ns * 1e-9);
 }
 
 void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_context *th,

@@ -44,6 +44,10 @@ pthread_mutex_t *sched_lock(struct sched *s); /* for the jobs */
 /* Takes the job, unless it fails: bad-request, -ENOMEM. */
 int sched_add(struct sched *s, struct wjob *job, struct gad_error *error) GAD_MUST_CHECK;
 void sched_cancel(struct sched *s, uint64_t job_id);
+/* The job begins no tile until it is no longer paused. */
+void sched_pause(struct sched *s, uint64_t job_id, bool is_paused);
+/* The user's jobs count so much from now on. */
+void sched_set_weight(struct sched *s, uint32_t user, uint32_t weight);
 /* If clients that the job waits for have said nothing for limit_ns: it fails, or (again) parks:
  * gives up its carry, and ends as soon as one of them answers. True: it is parked; how long it was.
  */

@@ -12,7 +12,8 @@ struct io_slot { /* what an I/O thread is at */
 };
 
 struct sched_user_load {
-    unsigned n_jobs, n_long; /* long tiles for which a spare thread is kept */
+    unsigned n_jobs, n_paused;
+    unsigned n_long; /* long tiles for which a spare thread is kept */
 };
 
 struct sched {
@@ -79,9 +80,13 @@ void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_con
                      enum tile_outcome outcome, uint64_t elapsed_ns);
 /* The index of the job that is next; -1: none. */
 int sched_next_job(struct sched *s);
-/* Whose time it was. */
+
+/* turn_users.c. Whose time it was; a job more or less of the user's, for whom there is room. */
 void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns);
+void sched_enter_user(struct sched *s, uint32_t user, bool is_paused);
+void sched_leave_user(struct sched *s, uint32_t user, bool is_paused);
 unsigned sched_user_index(const struct sched *s, uint32_t user);
+struct wjob *sched_find_job(const struct sched *s, uint64_t job_id); /* NULL: there is none */
 
 /* aside.c. A thread without a place waits for one, or for the end. */
 void sched_sit_on_bench(struct sched *s, struct thread_context *th);

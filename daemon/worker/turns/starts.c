@@ -171,6 +171,24 @@ void starts_charge(struct starts *s, const struct wjob_identity *identity, doubl
     forget_users(s);
 }
 
+bool starts_pause(struct starts *s, uint64_t job_id, bool is_paused)
+{
+    for (unsigned i = 0; i < s->n_users; i++)
+        for (struct start *start = s->first[i]; start; start = start->next)
+            if (start->identity.id == job_id) {
+                start->identity.is_paused = is_paused;
+                return true;
+            }
+    return false;
+}
+
+void starts_set_weight(struct starts *s, uint32_t user, uint32_t weight)
+{
+    unsigned i = find_user(s, user);
+    for (struct start *start = i < s->n_users ? s->first[i] : NULL; start; start = start->next)
+        start->identity.weight = weight;
+}
+
 struct start *starts_take(struct starts *s, uint64_t job_id)
 {
     for (unsigned i = 0; i < s->n_users; i++)

@@ -27,6 +27,10 @@ struct start *starts_next(struct starts *s);
 /* What it took counts for its user, as long as anybody waits; once for each that was next, before
  * anything is added or taken. */
 void starts_charge(struct starts *s, const struct wjob_identity *identity, double seconds);
+/* The one of this job begins paused, or not; false: there is none. */
+bool starts_pause(struct starts *s, uint64_t job_id, bool is_paused);
+/* The user's starts count so much from now on. */
+void starts_set_weight(struct starts *s, uint32_t user, uint32_t weight);
 /* The one of this job, the caller's then; NULL: there is none. */
 struct start *starts_take(struct starts *s, uint64_t job_id);
 struct start *start_free(struct start *start); /* NULL */

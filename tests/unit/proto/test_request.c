@@ -35,6 +35,7 @@ static const char everything[] =
     "          'k': {'scalar': 2.5}, 't': {'scalar': true}, 'n': {'scalar': -3},"
     "          'u': {'scalar': 18446744073709551615}, 'p': {'scalar': 9}},"
     " 'engine': 'cpu', 'priority': -5, 'label': 'a label', 'key': 'k1', 'progress_ms': 100,"
+    " 'queue_timeout_ms': 30000, 'deadline_ms': 4294967295,"
     " 'settle': true, 'tf32': true, 'exclusive': true, 'journal': {'fd': 6},"
     " 'draws': {'seed': 18446744073709551615, 'size': [2, 3], 'rows': 'c'},"
     " 'beyond': {'mode': 'constant', 'value': -2.5}, 'unknown': [1, 2, 3]}";
@@ -84,6 +85,8 @@ static void check_everything(const struct job_request *q)
     cr_assert(eq(str, (char *)q->label, "a label"));
     cr_assert(eq(str, (char *)q->key, "k1"));
     cr_assert(eq(u32, q->progress_ms, 100));
+    cr_assert(eq(u32, q->queue_timeout_ms, 30000));
+    cr_assert(eq(u32, q->deadline_ms, UINT32_MAX));
     cr_assert(q->settle);
     cr_assert(q->tf32);
     cr_assert(q->exclusive);
@@ -186,6 +189,8 @@ Test(request, the_least_that_can_be_said_is_enough)
     cr_assert(eq(int, request->engine_index, -1));
     cr_assert(eq(int, request->priority, 0));
     cr_assert(eq(u32, request->progress_ms, 0));
+    cr_assert(eq(u32, request->queue_timeout_ms, 0));
+    cr_assert(eq(u32, request->deadline_ms, 0));
     cr_assert(not(request->settle));
     cr_assert(not(request->tf32));
     cr_assert(not(request->exclusive));
@@ -288,6 +293,9 @@ Test(request, refuses_malformed_params)
         {"{" O ", 'priority': 1.0}", GAD_BAD_REQUEST, "priority"},
         {"{" O ", 'progress_ms': -1}", GAD_BAD_REQUEST, "progress_ms"},
         {"{" O ", 'progress_ms': 4294967296}", GAD_BAD_REQUEST, "progress_ms"},
+        {"{" O ", 'queue_timeout_ms': 4294967296}", GAD_BAD_REQUEST, "queue_timeout_ms"},
+        {"{" O ", 'deadline_ms': -1}", GAD_BAD_REQUEST, "deadline_ms"},
+        {"{" O ", 'deadline_ms': '10'}", GAD_BAD_REQUEST, "deadline_ms"},
         {"{" O ", 'settle': 1}", GAD_BAD_REQUEST, "settle"},
         {"{" O ", 'tf32': 1}", GAD_BAD_REQUEST, "tf32"},
         {"{" O ", 'tf32': 'true'}", GAD_BAD_REQUEST, "tf32"},

@@ -231,3 +231,72 @@ Test(account, a_refused_first_charge_leaves_no_account)
     accounts_free(accounts); /* asserts that there is none */
     cr_assert(eq(ptr, accounts_free(NULL), NULL));
 }
+
+struct seen {
+    unsigned n;
+    struct account_state last;
+};
+
+static bool see(void *userdata, const struct account_state *state)
+{
+    struct seen *seen = userdata;
+    seen->n++;
+    seen->last = *state;
+    return true;
+}
+
+Test(account, says_what_each_user_holds_and_may_hold)
+{
+    struct accounts *accounts = new_accounts();
+    struct charge charge = {0}, other = {0};
+    struct seen seen = {0};
+
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_DESCRIPTORS, 4, &charge, NULL), 0));
+    accounts_for_each(accounts, see, &seen);
+    cr_assert(eq(uint, seen.n, 1));
+    cr_assert(eq(uint, seen.last.uid, 7));
+    cr_assert(eq(u64, seen.last.use[ACCOUNT_DESCRIPTORS], 4));
+    cr_assert(eq(u64, seen.last.limit[ACCOUNT_DESCRIPTORS], 10));
+    cr_assert(eq(u64, seen.last.share[ACCOUNT_DESCRIPTORS], 10));
+    cr_assert(eq(int, account_charge(accounts, 8, ACCOUNT_DESCRIPTORS, 10, &other, NULL), 0));
+    cr_assert(eq(uint, accounts_n(accounts), 2));
+    charge_release(&charge);
+    seen.n = 0;
+    accounts_for_each(accounts, see, &seen);
+    cr_assert(eq(uint, seen.n, 1));
+    cr_assert(eq(uint, seen.last.uid, 8));
+    charge_release(&other);
+    cr_assert(eq(uint, accounts_n(accounts), 0));
+    accounts_free(accounts);
+}
+
+/* Before terms, and whether the user holds anything or not. */
+Test(account, an_admins_word_on_a_weight_comes_first_until_it_is_taken_back)
+{
+    struct accounts *accounts = new_accounts();
+    struct charge charge = {0};
+    const uint64_t own[ACCOUNT_N_RESOURCES] = {[ACCOUNT_SESSIONS] = 1};
+    struct seen seen = {0};
+    struct gad_error error;
+
+    cr_assert(eq(int, accounts_set_weight(accounts, 7, 40, NULL), 0));
+    cr_assert(eq(uint, account_weight(accounts, 7), 40));
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_SESSIONS, 1, &charge, NULL), 0));
+    accounts_set_terms(accounts, 7, own, 5);
+    cr_assert(eq(uint, account_weight(accounts, 7), 40));
+    accounts_for_each(accounts, see, &seen);
+    cr_assert(seen.last.is_weight_said && seen.last.weight == 40);
+    cr_assert(eq(int, accounts_set_weight(accounts, 7, 30, NULL), 0));
+    cr_assert(eq(uint, account_weight(accounts, 7), 30));
+    cr_assert(eq(int, accounts_set_weight(accounts, 7, 0, NULL), 0));
+    cr_assert(eq(uint, account_weight(accounts, 7), 5));
+    cr_assert(eq(int, accounts_set_weight(accounts, 7, 0, NULL), 0)); /* nothing was said */
+    for (uid_t uid = 0; uid < ACCOUNT_MAX_WEIGHTS; uid++)
+        cr_assert(eq(int, accounts_set_weight(accounts, 1000 + uid, 2, NULL), 0));
+    cr_assert(eq(int, accounts_set_weight(accounts, 7, 2, &error), GAD_LIMIT_EXCEEDED));
+    cr_assert(eq(int, accounts_set_weight(accounts, 1000, 3, &error), 0)); /* instead of another */
+    accounts_forget_weights(accounts);
+    cr_assert(eq(uint, account_weight(accounts, 1000), account_weight(accounts, 9)));
+    charge_release(&charge);
+    accounts_free(accounts);
+}

@@ -527,3 +527,54 @@ Test(queue, a_product_that_is_parked_gives_both_back, .init = set_up, .fini = te
     cr_assert(not(queue_has_carry(&items[0])));
     cr_assert(eq(u64, used(CARRY_ON_DEVICE) + used(CARRY_IN_POOL), 0));
 }
+
+Test(queue, a_paused_item_is_passed_over_and_keeps_its_place, .init = set_up, .fini = tear_down)
+{
+    for (unsigned i = 0; i < 3; i++)
+        push(i, 1, 0, i == 0 ? 4096 : 0);
+    queue_set_paused(queue, &items[0], true);
+    queue_set_paused(queue, &items[0], true);
+    cr_assert(eq(uint, queue_n_waiting(queue), 3));
+    cr_assert(eq(uint, queue_n_paused(queue), 1));
+    cr_assert(eq(ptr, queue_any_waiting(queue), &items[0]), "whoever ends all finds it");
+    cr_assert(eq(int, admit(), 1));
+    queue_set_paused(queue, &items[0], false);
+    cr_assert(eq(int, admit(), 0), "it came before");
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(uint, queue_n_paused(queue), 0));
+}
+
+Test(queue, an_active_item_that_is_paused_waits_when_it_goes_back, .init = set_up,
+     .fini = tear_down)
+{
+    struct queue_item *listed[4];
+    push(0, 1, 0, 4096);
+    cr_assert(eq(int, admit(), 0));
+    queue_set_paused(queue, &items[0], true);
+    cr_assert(eq(uint, queue_n_paused(queue), 0));
+    cr_assert(eq(uint, queue_n_carries(queue), 1), "it keeps its carry");
+    items[0].is_suspect = true;
+    queue_push_back_to_front(queue, &maps, &items[0]);
+    push(1, 2, 0, 0);
+    cr_assert(eq(uint, queue_n_carries(queue), 0));
+    cr_assert(eq(uint, queue_list_waiting(queue, listed, 4), 2));
+    cr_assert(eq(int, admit(), 1), "a suspect that is paused holds up nobody");
+    cr_assert(not(queue_is_short(queue)));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_set_paused(queue, &items[0], false);
+    cr_assert(eq(int, admit(), -EAGAIN), "it runs alone");
+    queue_remove(queue, &maps, &items[1]);
+    cr_assert(eq(int, admit(), 0));
+}
+
+Test(queue, who_starves_and_is_paused_holds_up_nobody, .init = set_up, .fini = tear_down)
+{
+    push(0, 1, 0, LARGEST);
+    cr_assert(eq(int, admit(), 0));
+    push(1, 2, 0, LARGEST);
+    push(2, 3, 0, 4096);
+    cr_assert(eq(int, admit(), -EAGAIN), "2 waits behind 1");
+    queue_remove(queue, &maps, &items[0]);
+    queue_set_paused(queue, &items[1], true);
+    cr_assert(eq(int, admit(), 2));
+}

@@ -9,8 +9,9 @@
  * prints for each scenario and way: Jain's index of time over weight in ten seconds, of the users
  * who had work all the time (least and mean); what jobs of less than a second of work waited beside
  * it (median, 95th and 99th of 100); and how much of the threads' time was used while there was
- * work. Exits with 1 where our way is less fair than JAIN_LEAST, leaves a thread idle that had
- * work, or lets small jobs wait longer than either of the others.
+ * work. In "pauses" users hold all that they have back for a while, and jobs end at deadlines.
+ * Exits with 1 where our way is less fair than JAIN_LEAST, leaves a thread idle that had work, or
+ * lets small jobs wait longer than either of the others.
  */
 #include "daemon/turns.h"
 
@@ -34,21 +35,28 @@ static const char *const way_names[] = {"turns", "first come", "slices of 30 s"}
 
 struct sim_job {
     struct turn_job turn;
-    double arrival, seconds, tile_seconds;
-    uint64_t n_left, n_running; /* tiles that nobody has, that threads have */
+    double arrival, seconds, tile_seconds, deadline; /* the last in the simulation's time */
+    uint64_t n_left, n_running;                      /* tiles that nobody has, that threads have */
 };
 
 struct sim_user {
     struct turn_user turn;
     uint32_t weight;
     unsigned n_jobs;
+    bool is_paused;       /* with all that it has */
     double served, since; /* in this window; when it last began to have work */
 };
 
 struct arrival {
     double at;
     uint32_t user;
-    double seconds, tile_seconds;
+    double seconds, tile_seconds, deadline; /* the last from then on */
+};
+
+struct pause { /* or its end */
+    double at;
+    uint32_t user;
+    bool is_paused;
 };
 
 struct scenario {
@@ -56,7 +64,9 @@ struct scenario {
     unsigned n_users, n_arrivals;
     uint32_t *weights;
     struct arrival *arrivals; /* by time */
-    double end;               /* nobody looks beyond; 0: all jobs end */
+    struct pause *pauses;     /* likewise */
+    unsigned n_pauses;
+    double end; /* nobody looks beyond; 0: all jobs end */
 };
 
 struct thread {
@@ -71,7 +81,8 @@ struct sim {
     struct sim_job jobs[MAX_ACTIVE];
     struct turn_job turns[MAX_ACTIVE];
     struct turn_user active[MAX_USERS];
-    unsigned n_jobs, next_arrival;
+    unsigned n_jobs, next_arrival, next_pause;
+    double next_deadline; /* of all jobs, about */
     struct thread threads[N_THREADS];
     double now, window_end, busy;
     uint64_t n_wasted; /* times that a thread found nothing although a job was ready */
@@ -92,6 +103,11 @@ static double draw(void) /* splitmix64, in (0, 1) */
     return ((double)((z ^ z >> 31) >> 11) + 0.5) / 9007199254740992.0;
 }
 
+static bool is_ready(const struct sim *s, const struct sim_job *job)
+{
+    return job->n_left > 0 && !s->users[job->turn.user].is_paused;
+}
+
 /* Ways -------------------------------------------------------------------------------------- */
 
 static unsigned list_active(struct sim *s)
@@ -101,7 +117,7 @@ static unsigned list_active(struct sim *s)
         struct sim_user *user = &s->users[s->jobs[i].turn.user];
         unsigned k = 0;
         s->turns[i] = s->jobs[i].turn;
-        s->turns[i].is_ready = s->jobs[i].n_left > 0;
+        s->turns[i].is_ready = is_ready(s, &s->jobs[i]);
         while (k < n && s->active[k].user != user->turn.user)
             k++;
         if (k == n)
@@ -125,7 +141,7 @@ static int first_of(const struct sim *s, bool is_of_user, uint32_t user)
 {
     int best = -1;
     for (unsigned i = 0; i < s->n_jobs; i++)
-        if (s->jobs[i].n_left > 0 && (!is_of_user || s->jobs[i].turn.user == user) &&
+        if (is_ready(s, &s->jobs[i]) && (!is_of_user || s->jobs[i].turn.user == user) &&
             (best < 0 || s->jobs[i].arrival < s->jobs[best].arrival))
             best = (int)i;
     return best;
@@ -168,6 +184,7 @@ static void arrive(struct sim *s, const struct arrival *a, uint64_t order)
 {
     struct sim_user *user = &s->users[a->user];
     assert(s->n_jobs < MAX_ACTIVE);
+    s->next_deadline = fmin(s->next_deadline, a->at + a->deadline);
     if (user->n_jobs++ == 0) {
         unsigned n_active = list_active(s);
         turns_enter(&user->turn, s->active, n_active);
@@ -180,6 +197,7 @@ static void arrive(struct sim *s, const struct arrival *a, uint64_t order)
                                             .arrival = a->at,
                                             .seconds = a->seconds,
                                             .tile_seconds = a->tile_seconds,
+                                            .deadline = a->at + a->deadline,
                                             .n_left = (uint64_t)ceil(a->seconds / a->tile_seconds)};
 }
 
@@ -219,7 +237,7 @@ static void close_window(struct sim *s)
     for (uint32_t i = 0; i < s->of->n_users; i++) {
         struct sim_user *user = &s->users[i];
         double x = user->served / user->weight;
-        if (user->n_jobs > 0 && user->since <= s->window_end - WINDOW) {
+        if (user->n_jobs > 0 && !user->is_paused && user->since <= s->window_end - WINDOW) {
             sum += x;
             squares += x * x;
             n++;
@@ -254,6 +272,8 @@ static void stay_idle(struct sim *s, struct thread *t)
     double until = INFINITY;
     if (s->next_arrival < s->of->n_arrivals)
         until = s->of->arrivals[s->next_arrival].at;
+    if (s->next_pause < s->of->n_pauses)
+        until = fmin(until, s->of->pauses[s->next_pause].at);
     for (unsigned i = 0; i < N_THREADS; i++)
         if (s->threads[i].job >= 0)
             until = fmin(until, s->threads[i].free_at);
@@ -265,7 +285,7 @@ static void start_tile(struct sim *s, struct thread *t)
     int next = next_job(s);
     unsigned n_ready = 0;
     for (unsigned i = 0; i < s->n_jobs; i++)
-        n_ready += s->jobs[i].n_left > 0;
+        n_ready += is_ready(s, &s->jobs[i]);
     if (next < 0) {
         s->n_wasted += n_ready > 0;
         stay_idle(s, t);
@@ -277,6 +297,41 @@ static void start_tile(struct sim *s, struct thread *t)
     t->job = next;
     t->seconds = job->tile_seconds;
     t->free_at = s->now + t->seconds;
+}
+
+static void change_pauses(struct sim *s)
+{
+    for (; s->next_pause < s->of->n_pauses && s->of->pauses[s->next_pause].at <= s->now;
+         s->next_pause++) {
+        const struct pause *p = &s->of->pauses[s->next_pause];
+        struct sim_user *user = &s->users[p->user];
+        unsigned n_active = list_active(s);
+        user->is_paused = p->is_paused;
+        if (p->is_paused)
+            turns_go_away(&user->turn, s->active, n_active);
+        else
+            turns_come_back(&user->turn, s->active, n_active);
+        user->since = s->now;
+    }
+}
+
+/* What is late begins no tile any more. */
+static void end_late(struct sim *s)
+{
+    double next = INFINITY;
+    if (s->now < s->next_deadline)
+        return;
+    for (unsigned i = s->n_jobs; i-- > 0;) {
+        struct sim_job *job = &s->jobs[i];
+        if (job->deadline > s->now) {
+            next = fmin(next, job->deadline);
+            continue;
+        }
+        job->n_left = 0;
+        if (job->n_running == 0)
+            end_job(s, i);
+    }
+    s->next_deadline = next;
 }
 
 static void run(struct sim *s)
@@ -291,10 +346,12 @@ static void run(struct sim *s)
             arrive(s, &s->of->arrivals[s->next_arrival], s->next_arrival);
             s->next_arrival++;
         }
+        change_pauses(s);
         while (s->now >= s->window_end)
             close_window(s);
         if (t->job >= 0)
             finish_tile(s, t);
+        end_late(s);
         start_tile(s, t);
     }
 }
@@ -313,6 +370,7 @@ static void add(struct scenario *of, double at, uint32_t user, double seconds)
         (struct arrival){.at = at,
                          .user = user,
                          .seconds = seconds,
+                         .deadline = INFINITY,
                          .tile_seconds = fmin(seconds, 0.02 + 0.08 * draw())};
 }
 
@@ -341,6 +399,31 @@ static void make_greedy(struct scenario *of, const char *name, bool has_weights)
     for (double at = 1; at < of->end - 20; at -= log(draw()))
         add(of, at, 8, 0.001 + 0.02 * draw());
     qsort(of->arrivals, of->n_arrivals, sizeof(*of->arrivals), by_time);
+}
+
+static int by_pause_time(const void *a, const void *b)
+{
+    const struct pause *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* As before; half of the eight pause everything for a while, again and again, and some of their
+ * jobs have deadlines, which others come after. */
+static void make_paused(struct scenario *of)
+{
+    make_greedy(of, "pauses", true);
+    of->pauses = calloc(1000, sizeof(*of->pauses));
+    assert(of->pauses);
+    for (uint32_t user = 0; user < 8; user += 2)
+        for (double at = 20 + 30 * draw(); at < of->end - 100; at += 30 + 60 * draw()) {
+            of->pauses[of->n_pauses++] = (struct pause){at, user, true};
+            at += 10 + 80 * draw();
+            of->pauses[of->n_pauses++] = (struct pause){at, user, false};
+        }
+    qsort(of->pauses, of->n_pauses, sizeof(*of->pauses), by_pause_time);
+    for (unsigned i = 0; i < of->n_arrivals; i++)
+        if (of->arrivals[i].user % 4 == 3 && draw() < 0.5)
+            of->arrivals[i].deadline = 50 + 300 * draw();
 }
 
 /* Days of people: most jobs are small, a few are a thousand times as large, some come in bursts;
@@ -429,6 +512,7 @@ static bool compare(const struct scenario *of, bool is_fair_always)
         printf("%s: turns are not as they should be\n", of->name);
     free(of->weights);
     free(of->arrivals);
+    free(of->pauses);
     return is_good;
 }
 
@@ -449,6 +533,8 @@ int main(int argc, char **argv)
     make_greedy(&of, "greedy", false);
     bool is_good = compare(&of, true);
     make_greedy(&of, "weights", true);
+    is_good &= compare(&of, true);
+    make_paused(&of);
     is_good &= compare(&of, true);
     make_days(&of, days, (unsigned)n_users);
     is_good &= compare(&of, false);

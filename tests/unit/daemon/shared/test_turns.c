@@ -226,6 +226,29 @@ Test(turns, who_comes_later_starts_level)
     cr_assert(eq(dbl, user.virtual_time, 0.5));
 }
 
+Test(turns, who_is_away_is_no_measure_and_comes_back_as_far_ahead_as_before)
+{
+    struct turn_user users[] = {{.user = 1, .virtual_time = 90},
+                                {.user = 2, .virtual_time = 70},
+                                {.user = 3, .virtual_time = 10}};
+    struct turn_user newcomer = {.user = 4};
+
+    turns_go_away(&users[2], users, 3); /* behind the others */
+    turns_enter(&newcomer, users, 3);
+    cr_assert(eq(dbl, newcomer.virtual_time, 70), "time that stands still counts for nobody");
+    turns_go_away(&users[0], users, 3); /* ahead by 20 */
+    users[1].virtual_time = 500;
+    turns_come_back(&users[0], users, 3);
+    turns_come_back(&users[2], users, 3);
+    cr_assert(eq(dbl, users[0].virtual_time, 520), "a pause pays no debt");
+    cr_assert(eq(dbl, users[2].virtual_time, 500), "nor does it save turns up");
+    cr_assert(not(users[0].is_away));
+    cr_assert(not(users[2].is_away));
+    turns_go_away(&users[1], users, 1);
+    turns_come_back(&users[1], NULL, 0); /* alone */
+    cr_assert(eq(dbl, users[1].virtual_time, 0));
+}
+
 Test(turns, a_job_of_an_unknown_user_is_a_fault_of_the_caller, .signal = SIGABRT)
 {
     const struct turn_job jobs[] = {{.user = 5, .weight = 1, .is_ready = true}};

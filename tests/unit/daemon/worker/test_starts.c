@@ -183,3 +183,33 @@ Test(starts, what_is_left_is_freed)
     starts_free(own);
     cr_assert(zero(int, starts_new(&starts)));
 }
+
+Test(starts, a_weight_counts_for_those_that_wait_already)
+{
+    unsigned n[2] = {0};
+    for (unsigned i = 0; i < 400; i++)
+        add(1000 + i % 2, 0); /* odd ids are the first user's */
+    starts_set_weight(starts, 1000, 4);
+    starts_set_weight(starts, 4242, 4); /* who has none */
+    for (unsigned i = 0; i < 200; i++) {
+        struct start *start = starts_next(starts);
+        n[start->identity.user - 1000]++;
+        starts_charge(starts, &start->identity, 0.001);
+        start_free(start);
+    }
+    cr_assert(ge(uint, n[0], 158));
+    cr_assert(le(uint, n[0], 162));
+    while (next(0))
+        ;
+}
+
+Test(starts, a_job_may_be_paused_before_it_begins)
+{
+    uint64_t id = add(1000, 0);
+    cr_assert(starts_pause(starts, id, true));
+    cr_assert(not(starts_pause(starts, id + 1, true)));
+    struct start *start = starts_next(starts);
+    cr_assert(start->identity.is_paused);
+    starts_charge(starts, &start->identity, 0);
+    start_free(start);
+}

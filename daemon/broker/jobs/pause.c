@@ -1,0 +1,55 @@
+/* Paused jobs.
+ *
+ *     QUEUED   stays in the queue, where it is passed over (queue.c)
+ *     RUNNING  the worker begins no tile of it any more; those that it has begun go on to their
+ * end, and give their slots back
+ *
+ * A paused job that runs keeps its carry, with what it has computed so far. As long as nobody needs
+ * that, nobody minds. Where others wait for a carry, or for a suspect that has to run alone, it may
+ * keep it as long as a silent client's job (provider-timeout). Then one that can begin again goes
+ * back to the queue, paused, and begins anew when it is let go on; one that cannot is let go on at
+ * once: others must not wait for a person.
+ *
+ * Queue time-outs and deadlines go on. Called by methods_jobs.c and silent_carries.c.
+ */
+#define LOG_TOPIC "job"
+#include "daemon/broker/jobs/pause.h"
+#include "daemon/broker/broker.h"
+#include "daemon/broker/host/log.h"
+#include "daemon/broker/workers/worker.h"
+
+bool pause_is_on(const struct job *job)
+{
+    return job->item.is_paused && job->state <= JOB_RUNNING;
+}
+
+void pause_set(struct job *job, bool is_paused)
+{
+    if (job->state > JOB_RUNNING || job->is_cancelling || job->item.is_paused == is_paused)
+        return;
+    queue_set_paused(worker_queue(job->worker), &job->item, is_paused);
+    job->paused_ns = loop_now_ns();
+    if (job->state == JOB_RUNNING)
+        worker_pause(job->worker, job->id, is_paused);
+}
+
+static bool holds_up_others(const struct job *job)
+{
+    return queue_has_carry(&job->item) || job->item.is_suspect ||
+           queue_has_suspects(worker_queue(job->worker));
+}
+
+void pause_yield(struct job *job, uint64_t allowed_ns)
+{
+    if (job->is_put_back || job->is_cancelling || !holds_up_others(job) ||
+        loop_now_ns() - job->paused_ns < allowed_ns)
+        return;
+    if (!job->is_restartable) {
+        log_info(LOG_JOB(job->id, job_uid(job)),
+                 "goes on: others wait for what it holds, and it cannot begin again");
+        pause_set(job, false);
+        return;
+    }
+    job->is_put_back = true;
+    worker_cancel(job->worker, job->id);
+}

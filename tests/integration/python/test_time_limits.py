@@ -1,0 +1,48 @@
+"""gd.time_limits(): which jobs it is of, and what they raise."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from gpuarrayd import errors
+from test_futures import ENDLESS
+
+
+def test_a_job_is_ended_at_its_deadline(gd):
+    began = time.monotonic()
+    with gd.time_limits(deadline=0.3), pytest.raises(gd.errors.DeadlineExceeded) as caught:
+        gd.evaluate("sum(x)", x=ENDLESS)
+    assert time.monotonic() - began < 5
+    assert isinstance(caught.value, TimeoutError) and caught.value.expected == "to end within 0.3 s"
+    with gd.time_limits(deadline=0.2):
+        future, lazy = gd.submit("sum(x)", x=ENDLESS), gd.lazy(ENDLESS).sum()
+        with pytest.raises(errors.DeadlineExceeded):
+            lazy.compute()
+    with pytest.raises(errors.DeadlineExceeded):
+        future.result()
+
+
+def test_blocks_in_blocks_and_threads(gd):
+    from gpuarrayd import _core
+    seen = []
+    with gd.time_limits(queue_timeout=5, deadline=60):
+        with gd.time_limits(deadline=7):
+            assert _core.set_times(0, 7000) == (0, 7000)
+            thread = threading.Thread(target=lambda: seen.append(_core.set_times(0, 0)))
+            thread.start()
+            thread.join()
+        assert _core.set_times(5000, 60000) == (5000, 60000)
+        with pytest.raises(ZeroDivisionError), gd.time_limits():
+            1 / 0  # noqa: B018
+        assert gd.evaluate("sum(x)", x=np.arange(4.0)) == 6
+    assert seen == [(0, 0)] and _core.set_times(0, 0) == (0, 0)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1e-9, 1e10, float("nan"), float("inf")])
+def test_times_that_are_none(gd, seconds):
+    for name in ("queue_timeout", "deadline"):
+        with pytest.raises(gd.errors.BadArgument) as caught:
+            gd.time_limits(**{name: seconds})
+        assert caught.value.argument == name
