@@ -8,7 +8,8 @@
  *     result.s.data[i], result.vectors.data[i * n_columns + j]
  *     gad_svd_result_deinit(&result);
  *
- * Of matrices with at most GAD_SVD_MOST columns one read has the R of a QR decomposition, which is
+ * Of matrices with at most GAD_SVD_MOST columns, and where all values are wanted with at most
+ * GAD_SVD_MOST_ALL, one read has the R of a QR decomposition, which is
  * all that singular values and least squares need to know of the rows, without squares: as close to
  * exact as LAPACK's in float64. Covariances and components are of sums of products of differences
  * from the mean in one read, which is faster; where a component's variance is below 1e-5 of the
@@ -23,7 +24,8 @@
 extern "C" {
 #endif
 
-#define GAD_SVD_MOST 1023
+#define GAD_SVD_MOST     1023
+#define GAD_SVD_MOST_ALL 4096
 
 /* ---- Singular values and their like ------------------------------------------------------- */
 
@@ -32,7 +34,7 @@ struct gad_svd_options {
     size_t size;               /**< of this structure: sizeof */
     struct gad_linalg_run run; /**< an iteration is a read that improves directions */
     int64_t k;                 /**< how many, the largest; 0: all, which only matrices with at most
-                                    GAD_SVD_MOST columns, or arrays of so many rows, have */
+                                    GAD_SVD_MOST_ALL columns, or arrays of so many rows, have */
     bool values_only;          /**< no vectors */
     unsigned n_iterations;     /**< at most, of many columns; 0: 3, of gad_eigh() 8 */
     int64_t n_oversamples;     /**< directions beside the k; 0: 10; below 0: none */
@@ -120,7 +122,7 @@ struct gad_lstsq_result {
     struct gad_dense s;         /**< n singular values of a, falling */
     int64_t rank;
     struct gad_reads reads; /**< a read of `a` has as many columns of b as fit one pass: 15, or
-                               fewer where (n + 1) * m is over 1024 */
+                               fewer where n is up to 192 and (n + 1) * m over 1024 */
     double seconds;
     char warning[160]; /**< of columns that depend on each other; "": none */
 };
@@ -131,8 +133,8 @@ void gad_lstsq_result_deinit(struct gad_lstsq_result *result);
 
 /** The x with least |a @ x - b|, in one read; of several the shortest one.
  * client: not NULL.
- * a: rows x n, of at most GAD_SVD_MOST columns; or an array of at most so many rows, which is read
- * twice, and has s for its rows.
+ * a: rows x n, of at most GAD_SVD_MOST_ALL columns; or an array of at most so many rows, which is
+ * read twice, and has s for its rows.
  * b: an array of rows, or rows x m; or an expression of shape (rows, 1). Arguments with the names
  * of those of `a` are the same arrays.
  * options: not NULL.
@@ -147,7 +149,8 @@ enum gad_status gad_lstsq(struct gad_client *client, const struct gad_operand *a
 
 /** The R of x = Q @ R, with a diagonal that is not negative, in one read.
  * client: not NULL.
- * x: of at most GAD_SVD_MOST + 1 columns.
+ * x: of at most GAD_SVD_MOST_ALL columns. Of over 192, or where the daemon's pool has no room for
+ * R, LAPACK makes it in this process, of rows as they come from one job: R and a slab of rows.
  * run: may be NULL.
  * ret_r: columns x columns; the caller's, ended by gad_dense_deinit().
  * The statuses of gad_lstsq(). */
@@ -156,7 +159,7 @@ enum gad_status gad_qr_r(struct gad_client *client, const struct gad_operand *x,
                          struct gad_error *error);
 
 /** How columns vary together, in one read; of data very far from zero in two.
- * client, x, run: as of gad_qr_r(), of at most GAD_SVD_MOST columns.
+ * client, x, run: as of gad_qr_r(), but of at most GAD_SVD_MOST columns.
  * ret_products: columns x columns: sums of products of differences from the mean. Divided by rows -
  * 1 they are numpy.cov(x, rowvar=False). The caller's.
  * ret_mean: of each column; the caller's; may be NULL.

@@ -59,9 +59,17 @@ need() {
 }
 
 # has_nvcc: whether the CUDA worker can be built, where kernels/cuda/meson.build looks too.
-has_nvcc() {
-    command -v nvcc >/dev/null || [ -x "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" ] ||
-        [ -x /usr/local/cuda/bin/nvcc ]
+has_nvcc() { nvcc_knows ''; }
+
+# nvcc_knows OPTION: whether its help has it.
+nvcc_knows() {
+    for nvcc in nvcc "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" /usr/local/cuda/bin/nvcc; do
+        if command -v "$nvcc" >/dev/null; then
+            "$nvcc" --help | grep -q -e "$1"
+            return
+        fi
+    done
+    return 1
 }
 
 # compile DIR [MESON OPTION...]: configures once, builds $targets and those of $optional that are to

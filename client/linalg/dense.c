@@ -13,6 +13,9 @@
 #include <math.h>
 #include <string.h>
 
+#define LONG     256
+#define QR_BLOCK 32
+
 static int check_sizes(unsigned n, const int64_t *sizes, struct gad_error *error)
 {
     for (unsigned i = 0; i < n; i++)
@@ -40,6 +43,12 @@ static int least_one(int64_t size)
     return size > 1 ? (int)size : 1;
 }
 
+/* Whether threads are worth while. */
+static bool is_long(int64_t m, int64_t n)
+{
+    return m >= LONG && n >= LONG;
+}
+
 static double *new_work(double size, struct gad_error *error)
 {
     double *work = malloc(sizeof(double) * (size_t)(size < 1 ? 1 : size));
@@ -58,7 +67,7 @@ int dense_multiply(const struct dense_product *product, const double *a, const d
     if (r || product->m == 0 || product->n == 0)
         return r;
     const struct lapack *lapack;
-    r = lapack_begin(&lapack, error);
+    r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     int m = (int)product->m, n = (int)product->n, k = (int)product->k;
@@ -84,7 +93,7 @@ int dense_cholesky(int64_t n, double *a, int64_t *ret_bad, struct gad_error *err
     const struct lapack *lapack;
     int r = check_sizes(1, &n, error);
     if (r == 0)
-        r = lapack_begin(&lapack, error);
+        r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     int info = factorise(lapack, (int)n, a);
@@ -100,7 +109,7 @@ int dense_invert(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error
     const struct lapack *lapack;
     int r = check_sizes(1, &n, error);
     if (r == 0)
-        r = lapack_begin(&lapack, error);
+        r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     int n_int = (int)n, width = least_one(n), info = factorise(lapack, n_int, a);
@@ -185,7 +194,7 @@ int dense_solve_rows(int64_t n, const double *g, double ridge, int64_t n_rows, d
     if (!factor)
         return GAD_NO_MEMORY;
     const struct lapack *lapack;
-    r = lapack_begin(&lapack, error);
+    r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     r = find_ridge(lapack, n, g, ridge, factor, ret_added, error);
@@ -230,7 +239,7 @@ int dense_qr(int64_t m, int64_t n, double *a, double *ret_r, struct gad_error *e
     if (!tau)
         return GAD_NO_MEMORY;
     const struct lapack *lapack;
-    r = lapack_begin(&lapack, error);
+    r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     r = qr_with(lapack, (int)m, (int)n, a, ret_r, tau, error);
@@ -238,20 +247,42 @@ int dense_qr(int64_t m, int64_t n, double *a, double *ret_r, struct gad_error *e
     return r;
 }
 
+int dense_qr_update(int64_t m, int64_t n, double *r_of, double *rows, struct gad_error *error)
+{
+    const int64_t sizes[] = {m, n};
+    int r = check_sizes(2, sizes, error);
+    if (r || m == 0 || n == 0)
+        return r;
+    int m_int = (int)m, n_int = (int)n, none = 0, info;
+    int block = n_int < QR_BLOCK ? n_int : QR_BLOCK;
+    _cleanup_free_ double *work = new_work(2 * (double)block * (double)n, error);
+    const struct lapack *lapack;
+    if (!work)
+        return GAD_NO_MEMORY;
+    r = lapack_begin(is_long(m, n), &lapack, error);
+    if (r)
+        return r;
+    lapack->dtplqt_(&n_int, &m_int, &none, &block, r_of, &n_int, rows, &n_int, work, &block,
+                    work + block * n, &info);
+    lapack_end(lapack);
+    return info ? trouble("dtplqt", info, error) : 0;
+}
+
 static int svd_with(const struct lapack *lapack, int m, int n, double *a, double *u, double *s,
                     double *vt, struct gad_error *error)
 {
     int k = m < n ? m : n, ask = -1, info;
+    const char *which = u ? "S" : "N";
     double size;
     _cleanup_free_ int *integers = malloc(sizeof(int) * 8 * (size_t)k);
     if (!integers)
         return no_memory(error);
-    lapack->dgesdd_("S", &n, &m, a, &n, s, vt, &n, u, &k, &size, &ask, integers, &info, 1);
+    lapack->dgesdd_(which, &n, &m, a, &n, s, vt, &n, u, &k, &size, &ask, integers, &info, 1);
     _cleanup_free_ double *work = new_work(size, error);
     if (!work)
         return GAD_NO_MEMORY;
     int n_work = (int)size;
-    lapack->dgesdd_("S", &n, &m, a, &n, s, vt, &n, u, &k, work, &n_work, integers, &info, 1);
+    lapack->dgesdd_(which, &n, &m, a, &n, s, vt, &n, u, &k, work, &n_work, integers, &info, 1);
     return info ? trouble("dgesdd", info, error) : 0;
 }
 
@@ -263,7 +294,7 @@ int dense_svd(int64_t m, int64_t n, double *a, double *ret_u, double *ret_s, dou
     if (r || m == 0 || n == 0)
         return r;
     const struct lapack *lapack;
-    r = lapack_begin(&lapack, error);
+    r = lapack_begin(is_long(m, n), &lapack, error);
     if (r)
         return r;
     r = svd_with(lapack, (int)m, (int)n, a, ret_u, ret_s, ret_vt, error);
@@ -301,7 +332,7 @@ int dense_eigh(int64_t n, double *a, double *ret_values, struct gad_error *error
     if (r || n == 0)
         return r;
     const struct lapack *lapack;
-    r = lapack_begin(&lapack, error);
+    r = lapack_begin(is_long(n, n), &lapack, error);
     if (r)
         return r;
     r = eigh_with(lapack, (int)n, a, ret_values, error);

@@ -36,7 +36,13 @@ int dense_invert(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error
 int dense_qr(int64_t m, int64_t n, double *a, double *ret_r,
              struct gad_error *error) GAD_MUST_CHECK;
 
-/* a = u @ diag(s) @ vt, thin: with k = min(m, n) u is m x k, vt k x n, s falls. `a` is spoilt. */
+/* R of [r; rows], of n columns, in the place of r, which is upper triangular: its diagonal has any
+ * sign. `rows`, m of them, are spoilt. */
+int dense_qr_update(int64_t m, int64_t n, double *r, double *rows,
+                    struct gad_error *error) GAD_MUST_CHECK;
+
+/* a = u @ diag(s) @ vt, thin: with k = min(m, n) u is m x k, vt k x n, s falls. `a` is spoilt.
+ * ret_u, ret_vt: may both be NULL. */
 int dense_svd(int64_t m, int64_t n, double *a, double *ret_u, double *ret_s, double *ret_vt,
               struct gad_error *error) GAD_MUST_CHECK;
 

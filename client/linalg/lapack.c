@@ -53,7 +53,7 @@ static void load(void)
         take_symbols(library);
 }
 
-int lapack_begin(const struct lapack **ret_lapack, struct gad_error *error)
+int lapack_begin(bool is_long, const struct lapack **ret_lapack, struct gad_error *error)
 {
     pthread_once(&once, load);
     if (why_not[0]) {
@@ -62,11 +62,10 @@ int lapack_begin(const struct lapack **ret_lapack, struct gad_error *error)
         return GAD_NOT_FOUND;
     }
     pthread_mutex_lock(&lock);
-    if (n_within++ == 0) {
+    if (n_within++ == 0)
         n_threads_before = table.openblas_get_num_threads();
-        if (n_threads_before != 1)
-            table.openblas_set_num_threads(1);
-    }
+    if (!(is_long && n_within == 1) && table.openblas_get_num_threads() != 1)
+        table.openblas_set_num_threads(1);
     pthread_mutex_unlock(&lock);
     *ret_lapack = &table;
     return 0;

@@ -8,6 +8,7 @@
 
 #include "proto/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* X(result, name, arguments) */
@@ -38,6 +39,9 @@
     X(void, dorglq_,                                                                               \
       (const int *m, const int *n, const int *k, double *a, const int *lda, const double *tau,     \
        double *work, const int *lwork, int *info))                                                 \
+    X(void, dtplqt_,                                                                               \
+      (const int *m, const int *n, const int *l, const int *mb, double *a, const int *lda,         \
+       double *b, const int *ldb, double *t, const int *ldt, double *work, int *info))             \
     X(void, dgesdd_,                                                                               \
       (const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s,         \
        double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork,     \
@@ -55,6 +59,8 @@ struct lapack {
 };
 
 /* Before calls of it, and after: within, OpenBLAS works in the calling thread alone, as other
- * threads of its own would spin beside the daemon's. not-found: it is not installed. */
-int lapack_begin(const struct lapack **ret_lapack, struct gad_error *error) GAD_MUST_CHECK;
+ * threads of its own would spin beside the daemon's. not-found: it is not installed.
+ * is_long: it works in as many threads as the process lets it, where nobody else is within. */
+int lapack_begin(bool is_long, const struct lapack **ret_lapack,
+                 struct gad_error *error) GAD_MUST_CHECK;
 void lapack_end(const struct lapack *lapack);

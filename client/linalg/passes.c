@@ -138,7 +138,7 @@ static int fill_job(const struct passes *p, const struct pass *pass, struct pass
         }
         job->outputs[i].expr = job->texts[i];
     }
-    job->has_no_data = pass->has_no_data;
+    job->has_no_data = pass->has_no_data || pass->is_beside;
     job->is_walk = pass->is_walk;
     job->options = (struct gad_job_options){
         .n_args = n_args + pass->n_inputs,
@@ -179,7 +179,18 @@ static int plan_job(struct passes *p, const struct pass_job *job, struct gad_err
     return 0;
 }
 
-static int run_job(struct passes *p, const struct pass_job *job, struct gad_error *error)
+static int take_results(const struct pass *pass, struct gad_job *job, struct gad_error *error)
+{
+    int r = pass->take ? pass->take(pass->taking, error) : 0;
+    if (r) {
+        (void)!gad_job_cancel(job, NULL);
+        (void)!gad_job_wait(job, -1, NULL);
+    }
+    return r;
+}
+
+static int run_job(struct passes *p, const struct pass *pass, const struct pass_job *job,
+                   struct gad_error *error)
 {
     const struct gad_move_options waiting = {.is_cancelled = p->run.is_cancelled,
                                              .progress_data = p->run.data};
@@ -189,7 +200,9 @@ static int run_job(struct passes *p, const struct pass_job *job, struct gad_erro
     int r = (int)gad_submit(p->client, &job->options, &running, error);
     if (r)
         return r;
-    r = move_wait(&waiting, running, error);
+    r = take_results(pass, running, error);
+    if (r == 0)
+        r = move_wait(&waiting, running, error);
     if (r == 0) {
         const struct gad_job_stats *stats = gad_job_stats(running);
         count_reads(p, job, stats->read_bytes, stats->write_bytes);
@@ -203,7 +216,7 @@ int passes_run(struct passes *p, const struct pass *pass, struct gad_error *erro
     struct pass_job job = {.input_bytes = 0};
     int r = fill_job(p, pass, &job, error);
     if (r == 0)
-        r = p->only_plans ? plan_job(p, &job, error) : run_job(p, &job, error);
+        r = p->only_plans ? plan_job(p, &job, error) : run_job(p, pass, &job, error);
     job_deinit(&job);
     return r;
 }
@@ -295,16 +308,15 @@ int passes_init(struct passes *p, struct gad_client *client, const struct gad_op
     return operand->expr ? name_expression(p, operand->expr, error) : name_array(p);
 }
 
-void passes_release_matrices(struct passes *p)
+void passes_release_matrices(struct passes *p, unsigned n)
 {
-    for (unsigned i = 0; i < p->n_matrices; i++)
-        gad_array_release(p->matrices[i]);
-    p->n_matrices = 0;
+    while (p->n_matrices > n)
+        gad_array_release(p->matrices[--p->n_matrices]);
 }
 
 void passes_deinit(struct passes *p)
 {
-    passes_release_matrices(p);
+    passes_release_matrices(p, 0);
     for (unsigned i = 0; p->args && i < p->n_args; i++)
         gad_array_release(p->args[i].array);
     free(p->args);

@@ -46,10 +46,15 @@ struct passes {
 /* One job. */
 struct pass {
     bool has_no_data; /* `_x` is not used, and nothing is read but the inputs */
+    bool is_beside;   /* `_x` is not used, but arguments of its expression may be */
     bool is_walk;     /* by slabs: `_x` is read once, inputs as often as grains need them */
     unsigned n_inputs, n_outputs;
     const struct gad_argument *inputs; /* beside the data */
     const struct gad_output *outputs;  /* of expressions in which `_x` is the data */
+    /* While the job runs, takes from the outputs that are streams; where it fails, the job is
+     * cancelled. NULL: there are none. */
+    int (*take)(void *taking, struct gad_error *error);
+    void *taking;
 };
 
 /* *p is valid for passes_deinit() whatever the outcome. bad-argument: no operand, a stream, a name
@@ -63,8 +68,8 @@ void passes_deinit(struct passes *p);
  * `p`. */
 int passes_new_matrix(struct passes *p, int ndim, const int64_t *shape, struct gad_array **ret,
                       struct gad_error *error) GAD_MUST_CHECK;
-/* All of them are given up. */
-void passes_release_matrices(struct passes *p);
+/* Those behind the first n are given up. */
+void passes_release_matrices(struct passes *p, unsigned n);
 /* Runs or plans a job. cancelled; those of gad_run(). */
 int passes_run(struct passes *p, const struct pass *pass, struct gad_error *error) GAD_MUST_CHECK;
 /* Asks for the plan alone, and counts nothing: whether it could be run. Those of gad_plan(). */

@@ -148,8 +148,8 @@ static error_t parse_lstsq(int key, char *arg, struct argp_state *state)
 }
 
 #define OF_SIZE                                                                                    \
-    "A matrix with at most 1023 columns, or rows, is read once; of others each iteration reads "   \
-    "it. --explain says how often.\n"
+    "A matrix with at most 1023 columns, or rows, is read once, and without -k one with at most "  \
+    "4096; of others each iteration reads it. --explain says how often.\n"
 
 static const struct argp svd_argp = {
     svd_argp_options,
@@ -187,8 +187,8 @@ static const struct argp lstsq_argp = {
     parse_lstsq,
     "SOURCE",
     "Finds the x with least |A x - b|, of a matrix A of any number of rows.\v"
-    "A has at most 1023 columns, and is read once, for all ridges and up to 15 columns of b; or at "
-    "most 1023 rows, and is read twice. FILE gets x, residuals (sums of squares) and s, A's "
+    "A has at most 4096 columns, and is read once, for all ridges and up to 15 columns of b; or at "
+    "most 4096 rows, and is read twice. FILE gets x, residuals (sums of squares) and s, A's "
     "singular values.\n"
     "\nExamples:\n"
     "  gpuarrayctl lstsq samples.npy --right y.npy -o f.npz\n"

@@ -9,7 +9,7 @@
 #include "client/linalg/passes.h"
 #include "client/gpuarrayd-matrix.h"
 
-#define MATRIX_MOST_COLUMNS (GAD_SVD_MOST + 1) /* of an R */
+#define MATRIX_QUICK_COLUMNS 192 /* up to which a job is no slower than LAPACK in this process */
 
 /* passes_init(), of two axes with elements. run: may be NULL; its plan makes passes that only plan.
  * bad-shape. */
@@ -19,6 +19,9 @@ int matrix_init(struct passes *p, const char *argument, struct gad_client *clien
 /* bad-shape, limit-exceeded: more columns than `most`. */
 int matrix_check_columns(const struct passes *p, const char *argument, int64_t most,
                          struct gad_error *error) GAD_MUST_CHECK;
+
+/* Whether R is of an array turned, which has at most `most` rows. */
+bool matrix_turns(const struct passes *p, const struct gad_operand *operand, int64_t most);
 
 double *matrix_new(int64_t rows, int64_t columns, struct gad_error *error);
 /* Each row gets the sign that makes its largest element positive. Columns alike: of a matrix that
@@ -35,19 +38,27 @@ struct matrix_column {
     const char *parts, *expr; /* of shape (rows, 1); parts: "m = ..;", or "" */
 };
 /* Of [data - centre | column] R in float64 for each column, of one read, whose diagonals are not
- * negative.
+ * negative: [R, c; 0, rest], where R is the same for all.
  * centre: for each column a number, or NULL.
- * n, columns: at least one; expr NULL: no column behind.
+ * n: of columns; 0: R of the data alone.
  * inputs: of the columns.
- * ret_rs: for each; not written where passes only plan. Where they are not finite, that is for the
- * caller to find: *ret_is_finite. */
+ * ret_r: n x n. ret_behind: for each column c and rest, n + 1 numbers. Not written where passes
+ * only plan. Where they are not finite, that is for the caller to find: *ret_is_finite. */
 int matrix_triangles(struct passes *p, struct gad_array *centre, unsigned n,
                      const struct matrix_column *columns, unsigned n_inputs,
-                     const struct gad_argument *inputs, double *const *ret_rs, bool *ret_is_finite,
-                     struct gad_error *error) GAD_MUST_CHECK;
+                     const struct gad_argument *inputs, double *ret_r, double *ret_behind,
+                     bool *ret_is_finite, struct gad_error *error) GAD_MUST_CHECK;
 /* The same of the data alone. bad-argument: not finite. */
 int matrix_triangle(struct passes *p, const char *argument, struct gad_array *centre, double *ret_r,
                     struct gad_error *error) GAD_MUST_CHECK;
+
+/* matrix_rows.c. The same, with diagonals of any sign, where no job makes them.
+ * texts: of the data and each column.
+ * *ret_is_finite: of all elements that were read; without it nothing is written. */
+int matrix_triangles_of_rows(struct passes *p, unsigned n_columns, unsigned n_inputs,
+                             const struct gad_argument *inputs, char *const *texts, double *ret_r,
+                             double *ret_behind, bool *ret_is_finite,
+                             struct gad_error *error) GAD_MUST_CHECK;
 
 /* matrix_cov.c. The mean, of columns, and a factor F: F.T @ F are the sums of products about it.
  * operand: of the passes; an array tells its first rows' mean. k: of F's singular values the k-th

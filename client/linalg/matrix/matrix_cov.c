@@ -58,31 +58,31 @@ static int make_ones(struct passes *p, struct gad_array **ret_view, struct gad_e
     return r ? r : (int)gad_array_view(number, NULL, 2, axes, ret_view, error);
 }
 
-/* r: (n + 1) x (n + 1). Returns which part of the ones the columns have. */
-static double take_mean(int64_t n, int64_t n_rows, const double *r, double *centre)
+/* along: what of the ones is along each row of r. Returns which part of them the columns have. */
+static double take_mean(int64_t n, int64_t n_rows, const double *r, const double *along,
+                        double *centre)
 {
     double part = 0;
     for (int64_t i = 0; i < n; i++) {
-        double along = r[i * (n + 1) + n];
-        part += along * along / (double)n_rows;
+        part += along[i] * along[i] / (double)n_rows;
         for (int64_t j = i; j < n; j++)
-            centre[j] += r[i * (n + 1) + j] * along / (double)n_rows;
+            centre[j] += r[i * n + j] * along[i] / (double)n_rows;
     }
     return part;
 }
 
-/* F = S - factor * along (along S), where S is r without its last column. */
-static void make_factor(int64_t n, int64_t n_rows, double part, const double *r, double *sums,
-                        double *ret_factor)
+/* r becomes F = r - factor * along (along r). */
+static void make_factor(int64_t n, int64_t n_rows, double part, const double *along, double *sums,
+                        double *r)
 {
     double factor = part > 0 ? (1 - sqrt(max_f64(1 - part, 0))) / (part * (double)n_rows) : 0;
     memset(sums, 0, sizeof(*sums) * (size_t)n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i; j < n; j++)
-            sums[j] += r[i * (n + 1) + n] * r[i * (n + 1) + j];
+            sums[j] += along[i] * r[i * n + j];
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
-            ret_factor[i * n + j] = r[i * (n + 1) + j] - factor * r[i * (n + 1) + n] * sums[j];
+            r[i * n + j] -= factor * along[i] * sums[j];
 }
 
 /* The factor by R; centre: a guess, the mean then. */
@@ -90,25 +90,25 @@ static int spread_by_triangle(struct passes *p, struct gad_array *centre, double
                               struct gad_error *error)
 {
     int64_t n = p->shape[1];
-    _cleanup_free_ double *r_of = matrix_new(n + 1, n + 1, error), *sums = matrix_new(n, 1, error);
+    _cleanup_free_ double *along = matrix_new(n + 1, 1, error), *sums = matrix_new(n, 1, error);
     struct gad_array *ones = NULL;
     double part = 1;
-    int r = r_of && sums ? make_ones(p, &ones, error) : GAD_NO_MEMORY;
+    int r = along && sums ? make_ones(p, &ones, error) : GAD_NO_MEMORY;
     const struct matrix_column column = {.parts = "", .expr = "_o"};
     const struct gad_argument input = {.name = "_o", .array = ones};
     for (int i = 0; r == 0 && i < 2 && !(1 - part > LEAST_LEFT); i++) {
         bool is_finite;
-        double *to = r_of;
-        r = matrix_triangles(p, centre, 1, &column, 1, &input, &to, &is_finite, error);
+        r = matrix_triangles(p, centre, 1, &column, 1, &input, ret_factor, along, &is_finite,
+                             error);
         if (r == 0 && !is_finite)
             r = passes_refuse_not_finite(p, "x", error);
         if (r || p->only_plans)
             break;
-        part = take_mean(n, p->shape[0], r_of, gad_array_data(centre));
+        part = take_mean(n, p->shape[0], ret_factor, along, gad_array_data(centre));
     }
     gad_array_release(ones);
     if (r == 0 && !p->only_plans)
-        make_factor(n, p->shape[0], part, r_of, sums, ret_factor);
+        make_factor(n, p->shape[0], part, along, sums, ret_factor);
     return r;
 }
 
@@ -237,7 +237,7 @@ enum gad_status gad_qr_r(struct gad_client *client, const struct gad_operand *x,
         return error_set(error, GAD_BAD_ARGUMENT, "ret_r", "ret_r is NULL");
     int r = matrix_init(&p, "x", client, x, run, error);
     if (r == 0)
-        r = matrix_check_columns(&p, "x", MATRIX_MOST_COLUMNS, error);
+        r = matrix_check_columns(&p, "x", GAD_SVD_MOST_ALL, error);
     if (r == 0) {
         const int64_t shape[] = {p.shape[1], p.shape[1]};
         r = dense_init(&made, "r", 2, shape, error);

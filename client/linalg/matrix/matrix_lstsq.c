@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define MOST_TOGETHER 15   /* columns of b in a job */
-#define MOST_COLUMNS  1024 /* of all Rs of a job */
+#define MOST_COLUMNS  1024 /* of all Rs that a job makes */
 
 struct lstsq {
     const struct gad_lstsq_options *options;
@@ -37,7 +37,7 @@ struct lstsq {
     bool is_wide;
     int64_t n_rows, n, m; /* rows of a; its columns, of a wide one rows; columns of b */
     bool is_vector;
-    double *s, *vt, *along; /* n, n x n, n */
+    double *s, *u, *vt, *along; /* n, of R n x n, n */
     struct gad_lstsq_result result;
 };
 
@@ -147,29 +147,32 @@ static void solve(struct lstsq *l, int64_t column, int64_t ridge_number, double 
     l->result.residuals.data[ridge_number * l->m + column] = squares;
 }
 
-static int take_column(struct lstsq *l, int64_t column, const double *r_of, struct gad_error *error)
+/* Of R, which is the same for all columns of a read, and is spoilt. Another read's may differ by
+ * more than roundings where columns depend on each other. */
+static int find_values(struct lstsq *l, double *r_of, struct gad_error *error)
 {
     int64_t n = l->n;
-    _cleanup_free_ double *u = matrix_new(n, n, error), *triangle = matrix_new(n, n, error);
-    if (!u || !triangle)
-        return GAD_NO_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        memcpy(triangle + i * n, r_of + i * (n + 1), sizeof(*triangle) * (size_t)n);
-    int r = dense_svd(n, n, triangle, u, l->s, l->vt, error);
+    int r = dense_svd(n, n, r_of, l->u, l->s, l->vt, error);
     if (r)
         return r;
     double least = least_value(l);
     l->result.rank = 0;
-    memset(l->along, 0, sizeof(*l->along) * (size_t)n);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++)
         l->result.rank += l->s[i] > least;
-        for (int64_t j = 0; j < n; j++)
-            l->along[j] += u[i * n + j] * r_of[i * (n + 1) + n];
-    }
     memcpy(l->result.s.data, l->s, sizeof(*l->s) * (size_t)n);
-    for (unsigned i = 0; i < (l->options->n_ridges ? l->options->n_ridges : 1); i++)
-        solve(l, column, i, r_of[n * (n + 1) + n]);
     return 0;
+}
+
+/* behind: what R has behind it of this column. */
+static void take_column(struct lstsq *l, int64_t column, const double *behind)
+{
+    int64_t n = l->n;
+    memset(l->along, 0, sizeof(*l->along) * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            l->along[j] += l->u[i * n + j] * behind[i];
+    for (unsigned i = 0; i < (l->options->n_ridges ? l->options->n_ridges : 1); i++)
+        solve(l, column, i, behind[n]);
 }
 
 /* Reading -------------------------------------------------------------------------------------- */
@@ -199,8 +202,8 @@ static int refuse(struct lstsq *l, struct gad_error *error)
     return r ? r : passes_refuse_not_finite(&l->passes, "a", error);
 }
 
-static int read_columns(struct lstsq *l, int64_t first, unsigned n_now, double **rs,
-                        struct gad_error *error)
+static int read_columns(struct lstsq *l, int64_t first, unsigned n_now, double *ret_r,
+                        double *ret_behind, struct gad_error *error)
 {
     struct matrix_column columns[MOST_TOGETHER];
     struct gad_argument inputs[PASSES_MATRICES + MOST_TOGETHER];
@@ -220,31 +223,34 @@ static int read_columns(struct lstsq *l, int64_t first, unsigned n_now, double *
         inputs[n_inputs++] = (struct gad_argument){.name = names[i], .array = views[i]};
     }
     if (r == 0)
-        r = matrix_triangles(&l->passes, NULL, n_now, columns, n_inputs, inputs, rs, &is_finite,
-                             error);
+        r = matrix_triangles(&l->passes, NULL, n_now, columns, n_inputs, inputs, ret_r, ret_behind,
+                             &is_finite, error);
     for (unsigned i = 0; i < n_now; i++)
         gad_array_release(views[i]);
-    passes_release_matrices(&l->passes);
+    passes_release_matrices(&l->passes, 0);
     return r || is_finite ? r : refuse(l, error);
 }
 
 static int read_all(struct lstsq *l, struct gad_error *error)
 {
-    unsigned together = (unsigned)max_i64(1, min_i64(MOST_TOGETHER, MOST_COLUMNS / (l->n + 1)));
-    double *rs[MOST_TOGETHER] = {NULL};
-    int64_t size = (l->n + 1) * (l->n + 1);
+    unsigned together = MOST_TOGETHER;
+    if (l->n <= MATRIX_QUICK_COLUMNS)
+        together = (unsigned)min_i64(together, MOST_COLUMNS / (l->n + 1));
+    int64_t n = l->n;
     together = (unsigned)min_i64(together, l->m);
-    _cleanup_free_ double *all = matrix_new(together, size, error);
-    if (!all)
+    _cleanup_free_ double *r_of = matrix_new(n, n, error);
+    _cleanup_free_ double *behind = matrix_new(together, n + 1, error);
+    if (!r_of || !behind)
         return GAD_NO_MEMORY;
-    for (unsigned i = 0; i < together; i++)
-        rs[i] = all + i * size;
     int r = 0;
     for (int64_t first = 0; first < l->m && r == 0; first += together) {
         unsigned n_now = (unsigned)min_i64(together, l->m - first);
-        r = read_columns(l, first, n_now, rs, error);
-        for (unsigned i = 0; i < n_now && r == 0 && !l->passes.only_plans; i++)
-            r = take_column(l, first + i, rs[i], error);
+        r = read_columns(l, first, n_now, r_of, behind, error);
+        if (r || l->passes.only_plans)
+            continue;
+        r = find_values(l, r_of, error);
+        for (unsigned i = 0; i < n_now && r == 0; i++)
+            take_column(l, first + i, behind + i * (n + 1));
     }
     return r;
 }
@@ -298,19 +304,14 @@ static int read_b(struct lstsq *l, const double **ret_b, struct gad_error *error
 static int find_z(struct lstsq *l, double *triangle, const double *b, struct gad_error *error)
 {
     int64_t n = l->n;
-    _cleanup_free_ double *u = matrix_new(n, n, error), *p = matrix_new(n, n, error);
-    if (!u || !p)
-        return GAD_NO_MEMORY;
-    int r = dense_svd(n, n, triangle, u, l->s, p, error);
+    int r = find_values(l, triangle, error);
     if (r)
         return r;
-    double least = least_value(l);
-    for (int64_t i = 0; i < n; i++) {
-        l->result.rank += l->s[i] > least;
+    double *p = l->u;
+    memcpy(p, l->vt, sizeof(*p) * (size_t)(n * n));
+    for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
             l->vt[i * n + j] = l->s[i] > 0 ? p[i * n + j] / l->s[i] : 0;
-    }
-    memcpy(l->result.s.data, l->s, sizeof(*l->s) * (size_t)n);
     for (int64_t column = 0; column < l->m; column++) {
         memset(l->along, 0, sizeof(*l->along) * (size_t)n);
         for (int64_t i = 0; i < n; i++)
@@ -379,8 +380,9 @@ static int prepare(struct lstsq *l, struct gad_error *error)
     bool has_ridges = n_ridges > 0;
     l->s = matrix_new(n, 1, error);
     l->along = matrix_new(n, 1, error);
+    l->u = matrix_new(n, n, error);
     l->vt = matrix_new(n, n, error);
-    if (!l->s || !l->along || !l->vt)
+    if (!l->s || !l->along || !l->u || !l->vt)
         return GAD_NO_MEMORY;
     int r = dense_init(&l->result.x, "x", 2 + has_ridges, x_shape + !has_ridges, error);
     if (r == 0)
@@ -396,10 +398,10 @@ static int run(struct lstsq *l, struct gad_client *client, const struct gad_oper
     static const struct gad_reads nothing;
     int r = matrix_init(&l->passes, "a", client, a, &l->options->run, error);
     l->n_rows = l->passes.shape[0];
-    if (r == 0 && l->passes.shape[1] > GAD_SVD_MOST && l->n_rows <= GAD_SVD_MOST && !a->expr)
+    if (r == 0 && matrix_turns(&l->passes, a, GAD_SVD_MOST_ALL))
         r = turn(l, client, a, error);
     if (r == 0)
-        r = matrix_check_columns(&l->passes, "a", GAD_SVD_MOST, error);
+        r = matrix_check_columns(&l->passes, "a", GAD_SVD_MOST_ALL, error);
     if (r == 0)
         r = take_b(l, client, error);
     l->n = l->passes.shape[1];
@@ -444,6 +446,7 @@ enum gad_status gad_lstsq(struct gad_client *client, const struct gad_operand *a
     gad_array_release(l.turned.array);
     free(l.b_parts);
     free(l.s);
+    free(l.u);
     free(l.along);
     free(l.vt);
     if (r)

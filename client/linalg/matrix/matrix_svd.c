@@ -112,10 +112,11 @@ static int svd_init(struct svd *s, struct gad_client *client, const struct gad_o
         error_found(error, "(%lld, %lld)", (long long)s->n_rows, (long long)s->n_columns);
         return GAD_BAD_SHAPE;
     }
-    bool has_few_rows = s->n_rows <= GAD_SVD_MOST && !operand->expr;
-    s->is_by_directions = s->kind == EIGH || (s->n_columns > GAD_SVD_MOST && !has_few_rows);
+    int64_t most = options->k == 0 ? GAD_SVD_MOST_ALL : GAD_SVD_MOST;
+    bool turns = s->kind != EIGH && matrix_turns(&s->passes, operand, most);
+    s->is_by_directions = s->kind == EIGH || (s->n_columns > most && !turns);
     r = check_k(s, error);
-    if (r == 0 && !s->is_by_directions && s->n_columns > GAD_SVD_MOST)
+    if (r == 0 && turns)
         r = turn(s, client, error);
     return r;
 }
@@ -189,14 +190,16 @@ static int take_first(struct svd *s, int64_t n, const double *values, const doub
 static int find_of_few(struct svd *s, struct gad_error *error)
 {
     int64_t n = s->passes.shape[1];
-    _cleanup_free_ double *factor = matrix_new(n, n, error), *u = matrix_new(n, n, error);
-    _cleanup_free_ double *vt = matrix_new(n, n, error), *values = matrix_new(n, 1, error);
+    int64_t n_vectors = s->options.values_only || s->passes.only_plans ? 0 : n;
+    _cleanup_free_ double *factor = matrix_new(n, n, error), *values = matrix_new(n, 1, error);
+    _cleanup_free_ double *u = matrix_new(n_vectors, n, error);
+    _cleanup_free_ double *vt = matrix_new(n_vectors, n, error);
     if (!factor || !u || !vt || !values)
         return GAD_NO_MEMORY;
     int r = read_factor(s, factor, error);
     if (r || s->passes.only_plans)
         return r;
-    r = dense_svd(n, n, factor, u, values, vt, error);
+    r = dense_svd(n, n, factor, n_vectors > 0 ? u : NULL, values, n_vectors > 0 ? vt : NULL, error);
     for (int64_t i = 0; i < n; i++)
         s->result.squares += values[i] * values[i];
     if (r == 0 && s->kind == PCA)

@@ -43,6 +43,12 @@ int matrix_check_columns(const struct passes *p, const char *argument, int64_t m
     return GAD_LIMIT_EXCEEDED;
 }
 
+bool matrix_turns(const struct passes *p, const struct gad_operand *operand, int64_t most)
+{
+    int64_t rows = p->shape[0], columns = p->shape[1];
+    return !operand->expr && columns > GAD_SVD_MOST && rows < columns && rows <= most;
+}
+
 double *matrix_new(int64_t rows, int64_t columns, struct gad_error *error)
 {
     int64_t n = max_i64(mul_saturating_i64(rows, columns), 1);
@@ -79,78 +85,143 @@ int matrix_share(struct passes *p, int ndim, const int64_t *shape, const double 
 
 /* R -------------------------------------------------------------------------------------------- */
 
-/* A row whose diagonal element is negative is turned. */
-static bool finish(int64_t n, const double *found, double *ret_r)
+/* A row whose diagonal element is negative is turned. Whether all are finite. */
+static bool finish(int64_t n, unsigned n_columns, double *r_of, double *behind)
 {
     bool is_finite = true;
     for (int64_t i = 0; i < n; i++) {
-        double sign = found[i * n + i] < 0 ? -1 : 1;
+        double sign = r_of[i * n + i] < 0 ? -1 : 1;
         for (int64_t j = 0; j < n; j++) {
-            ret_r[i * n + j] = sign * found[i * n + j];
-            is_finite &= isfinite(found[i * n + j]) != 0;
+            r_of[i * n + j] = j < i ? 0 : sign * r_of[i * n + j];
+            is_finite &= isfinite(r_of[i * n + j]) != 0;
         }
+        for (unsigned j = 0; j < n_columns; j++)
+            behind[j * (n + 1) + i] *= sign;
     }
+    for (int64_t i = 0; i < n_columns * (n + 1); i++)
+        is_finite &= isfinite(behind[i]) != 0;
     return is_finite;
 }
 
-static int run(struct passes *p, struct gad_array *centre, unsigned n, char **texts,
-               struct gad_array **to, unsigned n_inputs, const struct gad_argument *inputs,
-               struct gad_error *error)
+/* Texts of columns, or of the data for a job that makes R of both. */
+#define MOST_TEXTS 16
+
+struct texts {
+    unsigned n;
+    char *texts[MOST_TEXTS];
+};
+
+static void texts_deinit(struct texts *texts)
 {
-    struct gad_argument all[PASSES_MATRICES];
-    struct gad_output outputs[PASSES_MATRICES];
-    unsigned n_all = 0;
-    if (n_inputs >= PASSES_MATRICES || n > PASSES_MATRICES)
-        return error_set(error, GAD_LIMIT_EXCEEDED, "args", "an expression with %u arguments",
-                         n_inputs);
-    for (unsigned i = 0; i < n_inputs; i++)
-        all[n_all++] = inputs[i];
-    if (centre)
-        all[n_all++] = (struct gad_argument){.name = "_m", .array = centre};
-    for (unsigned i = 0; i < n; i++)
-        outputs[i] = (struct gad_output){.expr = texts[i], .to = to[i]};
-    const struct pass pass = {.n_inputs = n_all, .inputs = all, .n_outputs = n, .outputs = outputs};
-    return passes_run(p, &pass, error);
+    for (unsigned i = 0; i < texts->n; i++)
+        free(texts->texts[i]);
+}
+
+static int add_text(struct texts *texts, const char *parts, const char *before, const char *data,
+                    const char *between, const char *column, const char *behind)
+{
+    char *text;
+    if (texts->n == MOST_TEXTS ||
+        asprintf(&text, "%s%s%s%s%s%s", parts, before, data, between, column, behind) < 0)
+        return -ENOMEM;
+    texts->texts[texts->n++] = text;
+    return 0;
+}
+
+static void take_triangle(int64_t n, int64_t width, const double *found, double *ret_r,
+                          double *ret_behind)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (ret_r)
+            memcpy(ret_r + i * n, found + i * width, sizeof(*ret_r) * (size_t)n);
+        if (width > n)
+            ret_behind[i] = found[i * width + n];
+    }
+    if (width > n)
+        ret_behind[n] = fabs(found[n * width + n]);
+}
+
+/* Each R is one result of a job: in its carry. */
+static int make_by_job(struct passes *p, const char *data, unsigned n_columns,
+                       const struct matrix_column *columns, unsigned n_inputs,
+                       const struct gad_argument *inputs, double *ret_r, double *ret_behind,
+                       struct gad_error *error)
+{
+    struct texts texts = {.n = 0};
+    struct gad_array *to[MOST_TEXTS];
+    struct gad_output outputs[MOST_TEXTS];
+    int64_t n = p->shape[1], width = n + (n_columns > 0);
+    const int64_t shape[] = {width, width};
+    unsigned n_before = p->n_matrices, n_texts = n_columns > 0 ? n_columns : 1;
+    int r = 0;
+    for (unsigned i = 0; i < n_texts && r == 0; i++) {
+        r = passes_new_matrix(p, 2, shape, &to[i], error);
+        if (r == 0)
+            r = n_columns == 0 ? add_text(&texts, "", "qr_r(", data, ")", "", "")
+                               : add_text(&texts, columns[i].parts, "qr_r(", data, ", b=float64(",
+                                          columns[i].expr, "))");
+        if (r == 0)
+            outputs[i] = (struct gad_output){.expr = texts.texts[i], .to = to[i]};
+    }
+    const struct pass pass = {
+        .n_inputs = n_inputs, .inputs = inputs, .n_outputs = n_texts, .outputs = outputs};
+    if (r == 0)
+        r = passes_run(p, &pass, error);
+    for (unsigned i = 0; i < n_texts && r == 0 && !p->only_plans; i++)
+        take_triangle(n, width, gad_array_data(to[i]), i == 0 ? ret_r : NULL,
+                      ret_behind + i * (n + 1));
+    texts_deinit(&texts);
+    passes_release_matrices(p, n_before);
+    return r;
+}
+
+static int make_of_rows(struct passes *p, const char *data, unsigned n_columns,
+                        const struct matrix_column *columns, unsigned n_inputs,
+                        const struct gad_argument *inputs, double *ret_r, double *ret_behind,
+                        bool *ret_is_finite, struct gad_error *error)
+{
+    struct texts texts = {.n = 0};
+    int r = add_text(&texts, "", "", data, "", "", "");
+    for (unsigned i = 0; i < n_columns && r == 0; i++)
+        r = add_text(&texts, columns[i].parts, "float64(", columns[i].expr, ")", "", "");
+    if (r == 0)
+        r = matrix_triangles_of_rows(p, n_columns, n_inputs, inputs, texts.texts, ret_r, ret_behind,
+                                     ret_is_finite, error);
+    texts_deinit(&texts);
+    return r;
 }
 
 int matrix_triangles(struct passes *p, struct gad_array *centre, unsigned n,
                      const struct matrix_column *columns, unsigned n_inputs,
-                     const struct gad_argument *inputs, double *const *ret_rs, bool *ret_is_finite,
-                     struct gad_error *error)
+                     const struct gad_argument *inputs, double *ret_r, double *ret_behind,
+                     bool *ret_is_finite, struct gad_error *error)
 {
-    char *texts[PASSES_MATRICES] = {NULL};
-    struct gad_array *to[PASSES_MATRICES];
-    int r = 0;
+    struct gad_argument all[PASSES_MATRICES];
+    const char *data = centre ? "float64(_x) - _m" : "float64(_x)";
     *ret_is_finite = true;
-    for (unsigned i = 0; i < n && r == 0; i++) {
-        int64_t width = p->shape[1] + (columns[i].expr != NULL);
-        const int64_t shape[] = {width, width};
-        bool has_column = columns[i].expr != NULL;
-        r = passes_new_matrix(p, 2, shape, &to[i], error);
-        if (r == 0 &&
-            asprintf(&texts[i], "%sqr_r(float64(_x)%s%s%s%s)", has_column ? columns[i].parts : "",
-                     centre ? " - _m" : "", has_column ? ", b=float64(" : "",
-                     has_column ? columns[i].expr : "", has_column ? ")" : "") < 0) {
-            texts[i] = NULL;
-            r = -ENOMEM;
-        }
-    }
-    if (r == 0)
-        r = run(p, centre, n, texts, to, n_inputs, inputs, error);
-    for (unsigned i = 0; i < n && r == 0 && !p->only_plans; i++)
-        *ret_is_finite &=
-            finish(p->shape[1] + (columns[i].expr != NULL), gad_array_data(to[i]), ret_rs[i]);
-    for (unsigned i = 0; i < n; i++)
-        free(texts[i]);
+    if (n_inputs >= PASSES_MATRICES || n >= MOST_TEXTS)
+        return error_set(error, GAD_LIMIT_EXCEEDED, "args", "an expression with %u arguments",
+                         n_inputs);
+    for (unsigned i = 0; i < n_inputs; i++)
+        all[i] = inputs[i];
+    if (centre)
+        all[n_inputs++] = (struct gad_argument){.name = "_m", .array = centre};
+    int r = GAD_TOO_LARGE_FOR_POOL;
+    if (p->shape[1] <= MATRIX_QUICK_COLUMNS)
+        r = make_by_job(p, data, n, columns, n_inputs, all, ret_r, ret_behind, error);
+    if (r == GAD_TOO_LARGE_FOR_POOL)
+        r = make_of_rows(p, data, n, columns, n_inputs, all, ret_r, ret_behind, ret_is_finite,
+                         error);
+    if (r == 0 && *ret_is_finite && !p->only_plans)
+        *ret_is_finite = finish(p->shape[1], n, ret_r, ret_behind);
     return r;
 }
 
 int matrix_triangle(struct passes *p, const char *argument, struct gad_array *centre, double *ret_r,
                     struct gad_error *error)
 {
-    const struct matrix_column none = {.expr = NULL};
     bool is_finite;
-    int r = matrix_triangles(p, centre, 1, &none, 0, NULL, &ret_r, &is_finite, error);
+    int r = matrix_triangles(p, centre, 0, NULL, 0, NULL, ret_r, NULL, &is_finite, error);
     return r || is_finite ? r : passes_refuse_not_finite(p, argument, error);
 }
 

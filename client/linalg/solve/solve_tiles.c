@@ -96,7 +96,7 @@ int solve_tile_triangle(const struct solve_tile *t, enum solve_triangle kind,
 {
     const struct lapack *lapack;
     struct triangular data = {.t = t, .x = x, .kind = kind};
-    int r = lapack_begin(&lapack, error);
+    int r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     in_parallel(lapack, x->n_columns, solve_columns, &data);
@@ -120,7 +120,7 @@ int solve_tile_rows(const struct solve_tile *l, const struct solve_tile *rows,
 {
     const struct lapack *lapack;
     struct triangular data = {.t = l, .x = rows};
-    int r = lapack_begin(&lapack, error);
+    int r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     in_parallel(lapack, rows->n_rows, solve_rows, &data);
@@ -134,7 +134,7 @@ int solve_tile_cholesky(const struct solve_tile *tile, int64_t *ret_bad, struct 
 {
     const struct lapack *lapack;
     int n = (int)tile->n_columns, stride = (int)tile->stride, info = 0;
-    int r = lapack_begin(&lapack, error);
+    int r = lapack_begin(false, &lapack, error);
     if (r)
         return r;
     lapack->dpotrf_("U", &n, tile->data, &stride, &info, 1);
@@ -248,7 +248,7 @@ int solve_tile_lu(const struct solve_tile *tile, int64_t *ret_pivots, int64_t *r
     c.buffer = malloc((size_t)tile->n_rows * NARROW * sizeof(*c.buffer));
     if (!c.buffer)
         return -ENOMEM;
-    int r = lapack_begin(&c.lapack, error);
+    int r = lapack_begin(false, &c.lapack, error);
     if (r == 0) {
         factor_columns(&c, 0, tile->n_columns);
         lapack_end(c.lapack);

@@ -86,7 +86,7 @@ static int64_t first_columns(const struct tucker *t)
 static int make_slabs(struct tucker *t, int64_t n_columns, struct gad_error *error)
 {
     slabs_deinit(&t->slabs);
-    passes_release_matrices(&t->passes);
+    passes_release_matrices(&t->passes, 0);
     return slabs_init(&t->slabs, &t->passes, n_columns, error);
 }
 

@@ -227,64 +227,50 @@ def test_what_is_refused_says_why(la, gd):
         assert caught.value.expected and caught.value.found
 
 
-@pytest.fixture
-def slabs(la, monkeypatch):
-    from gpuarrayd._linalg import matrices, singular, slabs, tall
-    for module in (matrices, singular):
-        monkeypatch.setattr(module, "MOST_COLUMNS", 4)
-    for module in (singular, slabs, tall):
-        monkeypatch.setattr(module, "QUICK_COLUMNS", 4)
-    monkeypatch.setattr(slabs, "SLAB_BYTES", 8192)
-    monkeypatch.setattr(matrices, "MADE_BYTES", 0)
-    return la
-
-
-def test_more_columns_than_a_job_takes_are_lapacks_slab_by_slab(slabs, gd, folder, monkeypatch):
-    from gpuarrayd._linalg import slabs as by_slabs
-    a, b = normal(900, 7), normal(900, 20, seed=2)
-    q, r = slabs.qr(a)
+def test_r_of_many_columns_is_lapacks_of_rows_as_they_come(la, gd, folder):
+    a, b = normal(700, 520), normal(700, 20, seed=2)
+    q, r = la.qr(a)
     close(q.compute() @ r, a)
     assert (np.diag(r) > 0).all() and not np.tril(r, -1).any()
-    for x in (a, a.T, (a * 9).astype("i2"), a.astype("f4"), a[:7]):
+    plan = la.explain("lstsq", a, b)
+    assert (plan.reads, plan.jobs) == (2, 4)  # fifteen right sides, and five
+    for x in (a, a.T, (a * 9).astype("i2"), a.astype("f4")):
         wide = x.astype("f8")
-        u, s, vh = slabs.svd(x)
+        u, s, vh = la.svd(x)
         close(u * s @ vh, wide)
-        close(slabs.svd(x, compute_uv=False), np.linalg.svd(wide, compute_uv=False))
-    for x, name in ((a, "u"), (a.T, "vh")):
-        u, s, vh = slabs.svd(x, out=f"{folder}/{name}.npy")
-        close(np.asarray(u) * s @ np.asarray(vh), x)
-        assert np.load(f"{folder}/{name}.npy").shape in ((900, 7), (7, 900))
-    close(slabs.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
+        close(la.svd(x, compute_uv=False), s)
+    wide = np.pad(a[:600], ((0, 0), (0, 600)), mode="wrap")  # neither is few
+    u, s, vh = la.svd(wide, out=f"{folder}/u.npy")
+    close(np.asarray(u) * s @ vh, wide)
     lacking = a.copy()
     lacking[:, 3] = lacking[:, 1] - lacking[:, 5]
-    for most in (4096, 12):  # of right sides in a read: all, five
-        monkeypatch.setattr(by_slabs, "MOST_SLAB_COLUMNS", most)
-        for x in (a, lacking, gd.lazy(a) * 2 + 1, a[:8], a.T)[:5 if most > 12 else 2]:
-            elements = np.asarray(gd.lazy(x).compute())
-            for y in (b[:len(elements)], b[:len(elements), 1]):
-                got, wanted = slabs.lstsq(x, y), np.linalg.lstsq(elements, y, None)
-                assert got[2] == wanted[2] and got[1].shape in (wanted[1].shape, np.shape(wanted[1]))
-                close(got[0], wanted[0], 1e-9)
-                close(got[3], wanted[3])
-                if got[1].size:
-                    close(got[1], wanted[1], 1e-9)
-        wanted = [np.linalg.solve(a.T @ a + r * np.eye(7), a.T @ b) for r in (0, 3, 1e4)]
-        close(slabs.ridge(a, b, [0, 3, 1e4]), wanted)
+    for x, y in ((a, b), (lacking, b[:, 1]), (gd.lazy(a) * 2 + 1, b[:, 1]), (wide, b[:600, :2]),
+                 (gd.lazy(wide) * 2, b[:600, 1])):
+        elements = np.asarray(gd.lazy(x).compute())
+        got, wanted = la.lstsq(x, y), np.linalg.lstsq(elements, y, None)
+        assert got[2] == wanted[2] and got[1].shape in (wanted[1].shape, np.shape(wanted[1]))
+        close(got[0], wanted[0], 1e-9)
+        close(got[3], wanted[3])
+        if got[1].size:
+            close(got[1], wanted[1], 1e-9)
+    close(la.ridge(a, b, [3, 1e4]), [np.linalg.solve(a.T @ a + r * np.eye(520), a.T @ b) for r in (3, 1e4)])
     bad = a.copy()
     bad[517, 2] = np.nan
-    for call, at in ((lambda: slabs.lstsq(bad, b), "517, 2"), (lambda: slabs.qr(bad), "517, 2"),
-                     (lambda: slabs.svd(bad.T), "2, 517"), (lambda: slabs.lstsq(bad.T, b[:7]), "2, 517")):
+    for call, at in ((lambda: la.lstsq(bad, b), "517, 2"), (lambda: la.qr(bad), "517, 2"), (lambda: la.svd(bad.T), "2, 517"),
+                     (lambda: la.svd(np.pad(bad[:600], ((0, 0), (0, 600)))), "517, 2")):
         with pytest.raises(gd.BadArgument, match=at):
             call()
     with pytest.raises(gd.BadArgument, match="beyond float64"):
-        slabs.svdvals(a * (1.7e308 / np.abs(a).max()))
+        la.svdvals(a * (1.7e308 / np.abs(a).max()))
 
 
-def test_an_r_beyond_the_pool_is_lapacks(la):
-    a = normal(330, 320)
+def test_an_r_beyond_the_pool_is_lapacks(la, gd):
+    a, b = normal(330, 320), normal(330, 3, seed=1)
     r = la.qr(a, "r")
     x = normal(320, 2)
     close(r.T @ (r @ x), a.T @ (a @ x))
+    for one in (a, gd.lazy(a) - 0.5):
+        close(la.lstsq(one, b)[0], np.linalg.lstsq(np.asarray(one), b, None)[0], 1e-9)
 
 
 def test_variables_with_weights_and_of_two_arrays(la, gd):

@@ -35,9 +35,8 @@ NUMPY: Any = np  # whose overloads do not know of arguments that are passed on
 
 SMALL_BYTES = 16 << 20  # of float64, that NumPy decomposes by itself
 MADE_BYTES = 256 << 20  # of what no job reads as it is, and is made or decomposed in memory
-MOST_COLUMNS = 1023  # that a QR decomposition by a job has
-QUICK_COLUMNS = 512  # up to which a job is no slower than LAPACK in this process
-MOST_SLAB_COLUMNS = 4096  # of R and as many rows below it, in this process: MADE_BYTES
+FEW_COLUMNS = 1023  # of what is read rather than decomposed in memory
+MOST_COLUMNS = 4096  # of an R
 
 KINDS = ("svd", "pca", "eigh", "qr", "cov")
 
@@ -65,22 +64,21 @@ def _known(operand: Operand) -> Lazy:
 
 
 def is_tall(operand: Operand) -> bool:
-    """Whether a job has the R of it."""
+    """Whether it has many rows and few columns."""
     shape = _known(operand).shape
-    return len(shape) != 2 or shape[0] >= shape[1] <= MOST_COLUMNS
+    return len(shape) != 2 or shape[0] >= shape[1] <= FEW_COLUMNS
 
 
 def has_few(operand: Operand) -> bool:
-    """Whether a job has the R of it, or of it turned."""
+    """Whether it is so, or its transpose is."""
     shape = _known(operand).shape
-    return len(shape) != 2 or min(shape) <= MOST_COLUMNS
+    return len(shape) != 2 or min(shape) <= FEW_COLUMNS
 
 
 def is_wide(matrix: Lazy) -> bool:
     """Whether R is of it turned."""
     rows, columns = matrix.shape
-    return rows <= MOST_COLUMNS < columns or MOST_COLUMNS < rows < columns and \
-        rows <= MOST_SLAB_COLUMNS
+    return rows < columns > FEW_COLUMNS and rows <= MOST_COLUMNS
 
 
 def in_memory(operand: Operand, run: Run = Run()) -> Array:
@@ -183,11 +181,11 @@ def dense(made: Any) -> Array:
 def check_few(name: str, matrix: Lazy) -> None:
     """That it has many rows and few columns."""
     rows, columns = matrix.shape
-    if rows < columns or columns > MOST_SLAB_COLUMNS:
+    if rows < columns or columns > MOST_COLUMNS:
         raise errors.Unsupported(f"{name}: {rows} rows and {columns} columns are too large for "
                                  "memory, and not a matrix of many rows", argument="a",
                                  expected=f"at most {MADE_BYTES >> 20} MiB of float64, or at most "
-                                 f"{MOST_SLAB_COLUMNS} columns, and as many rows",
+                                 f"{MOST_COLUMNS} columns, and as many rows",
                                  found=str(matrix.shape))
 
 

@@ -4,7 +4,7 @@ With at most 1023 columns, or arrays with as few rows, all of them come from the
 decomposition, by one read, as close to exact as LAPACK's in float64; components from sums of
 products in one read, and a second one where variances below 1e-5 of the largest are wanted (of
 float32 1e-9). All singular values of matrices with up to 4096 columns, or rows, are found likewise,
-but of over 512 by LAPACK in this process, as they are where the pool is too small for R. Of others,
+of over 192 by LAPACK in this process, as they are where the pool is too small for R. Of others,
 k are found by n_iter reads: those that stand out to some 1e-12 of their size, others as far as the
 reads got. U is one read more. Matrices that are small go to NumPy's own LAPACK.
 
@@ -76,10 +76,8 @@ from .._lazy.array import open as open_lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .._lazy.results import save
-from .matrices import (MOST_COLUMNS, MOST_SLAB_COLUMNS, NUMPY, QUICK_COLUMNS, Array, Callback,
-                       Run, data_of, decomposed, dense, destination, in_memory, is_small, is_wide,
-                       matrix_of)
-from .slabs import values_by_slabs
+from .matrices import (FEW_COLUMNS, NUMPY, Array, Callback, Run, data_of, decomposed, dense,
+                       destination, in_memory, is_small, is_wide, matrix_of)
 
 
 class SVDResult(NamedTuple):
@@ -118,24 +116,6 @@ def _check_k(name: str, k: int | None, most: int) -> None:
                              found=str(k))
 
 
-def _svd_by_slabs(matrix: Lazy, k: int | None, compute_uv: bool, out: Any, run: Run) -> Any:
-    """Where no job has the R: what is long, U or Vh, is a product in a second read."""
-    is_turned = is_wide(matrix)
-    s, vh = values_by_slabs("svd", matrix.T if is_turned else matrix, run, is_turned)
-    s, vh = s[:k], vh[:k]
-    if not compute_uv:
-        return s
-    scaled = np.divide(vh, s[:, None], out=np.zeros_like(vh), where=s[:, None] > 0)
-    wide = matrix.astype("f8")
-    long = lazy(scaled) @ wide if is_turned else wide @ scaled.T
-    if isinstance(out, (str, os.PathLike)):
-        made: Any = save(os.fspath(out), long, **run._asdict())
-    else:
-        made = long.compute(out, **run._asdict())
-        made = made if out is None else out
-    return SVDResult(vh.T, s, made) if is_turned else SVDResult(made, s, vh)
-
-
 def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_uv: bool = True, *,
         out: Any = None, n_iter: int = 3, n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
         checkpoint: Any = None, callback: Callback | None = None, engine: str | None = None,
@@ -147,10 +127,7 @@ def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_u
     if is_small(a) and out is None:
         found = NUMPY.linalg.svd(in_memory(a, run), full_matrices and k is None, compute_uv)
         return SVDResult(found[0][:, :k], found[1][:k], found[2][:k]) if compute_uv else found[:k]
-    most = MOST_SLAB_COLUMNS if k is None else MOST_COLUMNS
-    if QUICK_COLUMNS < min(rows, columns) <= most:
-        return _svd_by_slabs(matrix, k, compute_uv, out, run)
-    data, is_turned = data_of(a), rows <= MOST_COLUMNS < columns
+    data, is_turned = data_of(a), is_wide(matrix) and (k is None or rows <= FEW_COLUMNS)
     if is_turned and not data.is_array and out is None:  # what is computed is turned at its sources
         turned = svd(matrix.T, k, False, compute_uv, engine=engine, priority=priority, label=label)
         return SVDResult(turned.Vh.T, turned.S, turned.U.T) if compute_uv else turned
@@ -158,13 +135,8 @@ def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_u
     is_turned = is_turned and data.is_array
     result, to = destination(data.session, out, (width, columns) if is_turned else (rows, width)) \
         if compute_uv else (None, None)
-    try:
-        found = decomposed("svd", data, run, k, not compute_uv, n_iter, n_oversamples, seed, tol,
-                           checkpoint, callback, to)
-    except errors.TooLargeForPool:
-        if min(rows, columns) > MOST_COLUMNS:
-            raise
-        return _svd_by_slabs(matrix, k, compute_uv, out, run)
+    found = decomposed("svd", data, run, k, not compute_uv, n_iter, n_oversamples, seed, tol,
+                       checkpoint, callback, to)
     if not compute_uv:
         return dense(found["s"])
     if isinstance(out, (str, os.PathLike)):

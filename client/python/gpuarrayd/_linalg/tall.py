@@ -10,8 +10,8 @@ Parameters
 a : Lazy or array_like
     A matrix; one that is over 256 MiB of float64 has at most 4096 columns, and at least as many
     rows. Of lstsq, ridge, svdvals and pinv it may have as few rows, and more columns, instead.
-    Of over 512 columns, or where the pool is too small for R, LAPACK makes R in this process from
-    slabs of rows: in one read too, of up to some times 256 MiB.
+    Of over 192 columns, or where the pool is too small for R, LAPACK makes R in this process from
+    rows as they come: in one read too, of R and a slab of rows.
 b : Lazy or array_like
     The right side: as many numbers as a has rows, or columns of them. A read has 15 of them, or
     fewer where a has over 63 columns.
@@ -66,10 +66,9 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import (NUMPY, QUICK_COLUMNS, Array, Run, check_few, data_of, dense, has_few,
+from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, has_few,
                        in_memory, is_small, is_tall, is_wide, matrix_of)
 from .singular import svd
-from .slabs import solved_by_slabs, triangle, values_and_vectors
 
 
 class QRResult(NamedTuple):
@@ -98,26 +97,12 @@ def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[fl
         raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
                               expected=f"{matrix.shape[0]} rows", found=str(right.shape))
     is_vector = right.ndim == 1
-    if is_wide(matrix):
-        return _of_few_rows(name, matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond,
-                            ridges, run)
-    check_few(name, matrix)
-    if matrix.shape[1] <= QUICK_COLUMNS:
-        try:
-            return _of_jobs(a, right, rcond, ridges, run)
-        except errors.TooLargeForPool:
-            pass
-    x, residuals, rank, s = solved_by_slabs(
-        name, matrix, right[:, None] if is_vector else right, max(rcond, 0.0) or
-        (_least(matrix) if not rcond else 0.0), np.asarray(ridges or [0.0]), run)
-    if not ridges:
-        x, residuals = x[0], residuals[0]
-    return (x[..., 0] if is_vector else x), residuals, rank, s
-
-
-def _of_jobs(a: Operand, right: Lazy, rcond: float, ridges: Sequence[float], run: Run) -> Any:
-    is_vector = right.ndim == 1
     data = data_of(a, right[:, None] if is_vector else right)
+    if not is_wide(matrix):
+        check_few(name, matrix)
+    elif not data.is_array:  # what is computed is turned at its sources
+        return _of_few_rows(matrix, np.asarray(right.compute(**run._asdict()), "f8"), rcond, ridges,
+                            run)
     if not is_vector and right.shape[1] != 1 and data.texts[1] not in dict(data.sources):
         data = data_of(a, np.asarray(right.compute(**run._asdict())))  # of columns a job reads one
     x, residuals, rank, s = data.session.lstsq(data.outputs(), data.sources, *run, (rcond, ridges),
@@ -126,10 +111,15 @@ def _of_jobs(a: Operand, right: Lazy, rcond: float, ridges: Sequence[float], run
     return (x[..., 0] if is_vector else x), residuals, rank, dense(s)
 
 
-def _of_few_rows(name: str, matrix: Lazy, right: Array, rcond: float, ridges: Sequence[float],
+def _values_and_vectors(matrix: Lazy, run: Run) -> tuple[Array, Array]:
+    found = decomposed("svd", matrix, run)
+    return dense(found["s"]), dense(found["vectors"])
+
+
+def _of_few_rows(matrix: Lazy, right: Array, rcond: float, ridges: Sequence[float],
                  run: Run) -> Any:
     """The shortest of the solutions, matrix.T @ (u / s**2 * (u.T @ right)), in two reads."""
-    s, vh = values_and_vectors(name, matrix.T, run, True)
+    s, vh = _values_and_vectors(matrix.T, run)
     u = vh.T
     rank = int(np.count_nonzero(s > (max(rcond, 0.0) if rcond else _least(matrix)) * s[0]))
     below = [s ** 2 + one if one > 0 else np.where(np.arange(len(s)) < rank, s ** 2, 0.0)
@@ -179,7 +169,8 @@ def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority
         raise errors.BadArgument(f"qr: mode {mode!r}", argument="mode",
                                  expected="'reduced' or 'r'", found=repr(mode))
     matrix = matrix_of("qr", a)
-    r = triangle("qr", matrix, run)
+    check_few("qr", matrix)
+    r = dense(decomposed("qr", matrix, run))
     if mode == "r":
         return r
     s = np.linalg.svd(r, compute_uv=False)
@@ -244,7 +235,7 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
     if is_wide(matrix):
         return pinv(matrix.T, rcond, rtol=rtol, **run._asdict()).T
     check_few("pinv", matrix)
-    s, vt = values_and_vectors("pinv", matrix, run)
+    s, vt = _values_and_vectors(matrix, run)
     rank = int(np.count_nonzero(s > _least(matrix, least) * s[0]))
     v = vt[:rank].T / s[:rank]
     return (v @ v.T) @ matrix.T

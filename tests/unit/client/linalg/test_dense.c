@@ -141,7 +141,32 @@ Test(dense, orthogonal_decompositions_come_together_again)
                 vt[j * n + l] *= s[j];
         }
         cr_assert(lt(dbl, distance(m, n, k, a, u, false, vt), 1e-14), "%d x %d", m, n);
+        double alone[MOST];
+        memcpy(spoilt, a, sizeof(a));
+        cr_assert(eq(int, dense_svd(m, n, spoilt, NULL, alone, NULL, NULL), 0));
+        for (int j = 0; j < k; j++)
+            cr_assert(lt(dbl, fabs(alone[j] - s[j]), 1e-14));
     }
+}
+
+Test(dense, a_triangle_takes_rows_slab_by_slab)
+{
+    static const int slabs[] = {2, 5, 4}; /* fewer than columns, and more */
+    double a[11 * 4], rows[11 * 4], r[16] = {0}, got[16], want[16];
+    const struct dense_product square = {.transpose_a = true, .m = 4, .n = 4, .alpha = 1};
+    struct dense_product of_a = square, of_r = square;
+    fill(a, 11 * 4);
+    memcpy(rows, a, sizeof(a));
+    for (int i = 0, first = 0; i < 3; first += slabs[i++])
+        cr_assert(eq(int, dense_qr_update(slabs[i], 4, r, rows + first * 4, NULL), 0));
+    of_a.k = 11;
+    of_r.k = 4;
+    cr_assert(eq(int, dense_multiply(&of_a, a, a, want, NULL), 0));
+    cr_assert(eq(int, dense_multiply(&of_r, r, r, got, NULL), 0));
+    for (int i = 0; i < 16; i++)
+        cr_assert(lt(dbl, fabs(got[i] - want[i]), 1e-13));
+    for (int i = 0; i < 16; i++)
+        cr_assert(i % 4 >= i / 4 || r[i] == 0);
 }
 
 Test(dense, eigenvectors_are_rows_and_values_fall)
