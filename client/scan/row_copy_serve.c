@@ -12,9 +12,9 @@
  * read by itself. The same is true of everything else that goes wrong.
  *
  * Rows lie anywhere, so the processor cannot guess where the next one is, and each would begin with
- * a wait for memory: all lines of a row that comes AHEAD_BYTES later are asked for before a row is
- * copied. Rows that are longer than that are their own reading ahead. Stores that go around the
- * caches have been measured to be slower.
+ * a wait for memory: a row that comes AHEAD_BYTES later is asked for while one is copied. Rows that
+ * are longer than that are their own reading ahead. Stores that go around the caches have been
+ * measured to be slower.
  */
 #include "client/scan/row_copy_serve.h"
 #include "client/scan/row_copy.h"
@@ -39,6 +39,8 @@
 #define AHEAD_BYTES 8192u
 #define AHEAD_ROWS  32u
 #define LINE_BYTES  64u
+#define LONG_BYTES  512u
+#define PART_BYTES  256u
 #define N_OWN_FDS   2u /* the list's and the target's come before those of the files */
 
 struct copier {
@@ -82,10 +84,24 @@ static bool take_piece(struct row_copy_list *list, const struct row_copy_order *
     return true;
 }
 
-static void ask_for(const char *row, uint64_t n_bytes)
+/* ahead: a later row, which is asked for meanwhile; NULL: none. A short one has few lines: they are
+ * asked for at once, into the nearest cache. Those of a longer one would be more than the processor
+ * waits for at a time, and hold up the copying: a few between the parts of this row, to the second
+ * cache. */
+static void copy_row(char *to, const char *from, uint64_t n_bytes, const char *ahead)
 {
-    for (uint64_t i = 0; i < n_bytes; i += LINE_BYTES)
-        __builtin_prefetch(row + i);
+    uint64_t i = 0;
+    if (ahead && n_bytes < LONG_BYTES)
+        for (uint64_t k = 0; k < n_bytes; k += LINE_BYTES)
+            __builtin_prefetch(ahead + k);
+    for (; ahead && n_bytes >= LONG_BYTES && i + PART_BYTES <= n_bytes; i += PART_BYTES) {
+        for (uint64_t k = i; k < i + PART_BYTES; k += LINE_BYTES)
+            __builtin_prefetch(ahead + k, 0, 2);
+        memcpy(to + i, from + i, PART_BYTES);
+    }
+    if (i > 0)
+        __builtin_prefetch(ahead + n_bytes - 1, 0, 2);
+    memcpy(to + i, from + i, n_bytes - i);
 }
 
 static void copy_piece(const struct copier *copier, const struct row_copy_order *order,
@@ -97,11 +113,12 @@ static void copy_piece(const struct copier *copier, const struct row_copy_order 
     uint64_t last_to = copier->begin.target_bytes - order->row_bytes;
     for (uint64_t i = from; i < to; i++) {
         const struct row_copy_row row = copier->list->rows[i];
+        const char *ahead = NULL;
         if (row.from > last_from || row.to > last_to)
             give_up("a row lies outside of its file or target", EPROTO);
         if (n_ahead > 0 && i + n_ahead < order->n_rows)
-            ask_for(file + copier->list->rows[i + n_ahead].from, order->row_bytes);
-        memcpy(copier->target + row.to, file + row.from, order->row_bytes);
+            ahead = file + copier->list->rows[i + n_ahead].from;
+        copy_row(copier->target + row.to, file + row.from, order->row_bytes, ahead);
     }
 }
 
