@@ -96,6 +96,18 @@ enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **
 enum gad_status gad_samples_json(struct gad_client *client, uint64_t last_ms, char **ret_json,
                                  struct gad_error *error);
 
+/** What a job did, tile by tile, on which thread of the worker or stream of the device, for
+ * Perfetto (ui.perfetto.dev) and other readers of Chrome's trace events. The worker remembers the
+ * last sixteen thousand steps of all jobs: of a job that ended long ago, or has more, there is less
+ * or nothing, and `complete` says so.
+ * client: not NULL.
+ * job: the id of one of the user's own jobs; of anybody's for admins.
+ * ret_json: JSON text: traceEvents, times in microseconds since the job was submitted; otherData
+ * with job, state, engine, complete; the caller's, to be given to free().
+ * GAD_UNKNOWN_JOB: the user has no such job, or the daemon forgot it. Connection statuses. */
+enum gad_status gad_job_trace_json(struct gad_client *client, uint64_t job, char **ret_json,
+                                   struct gad_error *error);
+
 /* ---- Users -------------------------------------------------------------------------------- */
 
 /** Who is connected or has jobs: weight, jobs, slots and carries of the pool, and of everything

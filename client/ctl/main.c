@@ -80,6 +80,8 @@ static const struct verb {
     {"pause", verb_pause, "hold jobs back, so that others go on", GROUP_JOBS, "hold suspend stop"},
     {"resume", verb_resume, "let paused jobs go on", GROUP_JOBS, "continue unpause release"},
     {"jobs", verb_jobs, "list your jobs", GROUP_JOBS, "list ls ps"},
+    {"trace", verb_trace, "what a job did, tile by tile, for Perfetto", GROUP_JOBS,
+     "timeline perfetto profile spans"},
     {"info", verb_info, "what is in a file; an array's dtype and shape; what the daemon is",
      GROUP_ARRAYS, "describe header"},
     {"show", verb_show, "an array's shape, statistics and histogram", GROUP_ARRAYS,

@@ -14,6 +14,7 @@
 
 struct engine;
 struct sched;
+struct trace;
 
 struct engine_ops {
     /* The threads of the scheduler are about to run; the device's thread may start. NULL: nothing
@@ -63,4 +64,5 @@ struct engine { /* first member of an engine's own struct */
     const struct cpu_engine *cpu; /* for threads' contexts; NULL: not needed */
     /* n_device_flights entries for these; the worker's. NULL: none. */
     struct crashpage_thread *device_pages;
+    struct trace *trace; /* the worker's */
 };

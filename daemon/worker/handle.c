@@ -267,6 +267,15 @@ static int handle_stats(struct worker *w, struct message *message, struct frame 
     return worker_send_stats(w, message->id, with_jobs);
 }
 
+static int handle_trace(struct worker *w, struct message *message, struct frame *frame)
+{
+    (void)frame;
+    uint64_t id;
+    if (map_require_u64(&message->params, "job", &id, NULL))
+        return -EPROTO;
+    return worker_send_trace(w, message->id, id);
+}
+
 static const struct {
     const char *method;
     enum message_kind kind;
@@ -280,6 +289,7 @@ static const struct {
     {"region.detach", MESSAGE_NOTIFICATION, handle_region_detach},
     {"user.weight", MESSAGE_NOTIFICATION, handle_user_weight},
     {"stats", MESSAGE_REQUEST, handle_stats},
+    {"trace", MESSAGE_REQUEST, handle_trace},
 };
 
 static int dispatch(struct worker *w, struct message *message, struct frame *frame)

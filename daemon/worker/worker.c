@@ -13,6 +13,7 @@
  */
 #include "daemon/worker/worker.h"
 #include "daemon/worker/lastwords.h"
+#include "daemon/worker/trace.h"
 #include "kernels/expr/programs.h"
 #include "proto/util.h"
 
@@ -38,7 +39,10 @@ static int make_context(struct worker *w)
     w->small_carry = aligned_alloc(64, PLAN_SMALL_CARRY_BYTES);
     if (!w->small_carry)
         return -ENOMEM;
-    return w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
+    int r = w->tile ? thread_context_new(0, w->engine->cpu, page, true, &w->context) : -ENOMEM;
+    if (!r)
+        w->context->trace = w->engine->trace;
+    return r;
 }
 
 /* Main, compute, spare, I/O, and one entry for each turn that may be with the device. */
@@ -114,6 +118,8 @@ static int worker_init(struct worker *w, int crash_page_fd)
     if (!r)
         r = starts_new(&w->starts);
     if (!r)
+        r = trace_new(clock_ns(), &w->engine->trace);
+    if (!r)
         r = make_context(w);
     if (!r)
         r = make_sched(w);
@@ -154,6 +160,7 @@ struct worker *worker_free(struct worker *w)
     free(w->small_carry);
     w->regions = regions_free(w->regions);
     w->programs = programs_free(w->programs);
+    w->engine->trace = trace_free(w->engine->trace);
     w->engine = w->engine->ops->free(w->engine);
     if (w->page) {
         lastwords_forget();

@@ -60,3 +60,6 @@ int worker_send_ready(struct worker *w) GAD_MUST_CHECK;
 /* What is known of the disk, if the broker knows something else. */
 int worker_send_rates(struct worker *w) GAD_MUST_CHECK;
 int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs) GAD_MUST_CHECK;
+
+/* traced.c */
+int worker_send_trace(struct worker *w, uint32_t message_id, uint64_t job) GAD_MUST_CHECK;

@@ -129,6 +129,7 @@ def test_the_keys_of_replies(daemon, w):
         assert keys_of(text, name) == set(stats[name]), name
     for name in ("engines", "users"):
         assert keys_of(text, name) == set(stats[name][0]), name
+    assert keys_of(documented("server.samples")) == set(w.call("server.samples"))
     plan = w.call("job.plan", args={"a": {"dtype": "<f8", "shape": [3]}}, outputs=[{"expr": "a + 1"}])
     text = documented("job.plan")
     assert keys_of(text) == set(plan)
@@ -150,6 +151,7 @@ def test_the_keys_of_replies(daemon, w):
     assert set(result["outputs"][0]) >= {"dtype", "shape", "data"}
     status = w.call("job.status", job=job)
     assert keys_of(documented("job.status")) - {"error"} == set(status)
+    assert keys_of(" ".join(documented("job.trace").split())) == set(w.call("job.trace", job=job))
 
 
 def test_the_limits_in_the_table(w):

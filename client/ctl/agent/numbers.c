@@ -1,4 +1,4 @@
-/* wait, status, cancel and jobs for a number that may be older than the daemon.
+/* wait, status, cancel, trace and jobs for a number that may be older than the daemon.
  *
  *     the registry has no such number     the daemon is asked, as it is
  *     it has one, and the outcome         that is the answer; a daemon that was restarted may have
@@ -11,7 +11,7 @@
  * The registry also says on which socket the daemon is, so that another shell without the first
  * one's $GPUARRAYD_SOCKET finds the job. Where that variable is set, it alone decides.
  *
- * Called by jobs.c and watch.c.
+ * Called by jobs.c, trace.c and watch.c.
  */
 #include "client/ctl/agent/numbers.h"
 
@@ -162,6 +162,20 @@ int numbers_wait(uint64_t number, int timeout_ms, struct gad_error *error)
                              (unsigned long long)n.entry.first);
         clock_sleep_ms(RETRY_MS);
     }
+}
+
+/* trace ---------------------------------------------------------------------------------------- */
+
+int numbers_trace(uint64_t number, char **ret_json, struct gad_error *error)
+{
+    struct number n;
+    struct gad_client *client = NULL;
+    look_up(number, &n);
+    int r = connect_for(&n, &client, error);
+    if (!r)
+        r = (int)gad_job_trace_json(client, present(&n), ret_json, error);
+    gad_close(client);
+    return r;
 }
 
 /* cancel --------------------------------------------------------------------------------------- */

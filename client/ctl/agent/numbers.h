@@ -12,5 +12,7 @@ int numbers_status(uint64_t number, struct gad_job_status *ret, struct gad_error
 int numbers_wait(uint64_t number, int timeout_ms, struct gad_error *error);
 int numbers_cancel(uint64_t number, struct gad_error *error);
 int numbers_pause(uint64_t number, bool is_paused, struct gad_error *error);
+/* What the daemon's worker remembers of the job, as JSON (gad_job_trace_json()); free() it. */
+int numbers_trace(uint64_t number, char **ret_json, struct gad_error *error);
 /* The daemon's list, and of the registry the detached jobs that it does not know; free() it. */
 int numbers_list(struct gad_job_status **ret_jobs, size_t *ret_n_jobs, struct gad_error *error);

@@ -36,14 +36,14 @@ _gpuarrayctl_words() {
     --mode)
         [ "$1" = take ] && echo raise wrap clip || echo constant edge reflect symmetric wrap
         return ;;
-    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --queue-timeout | --deadline | --label | -l | --timeout | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of | --oversamples | --rcond | -k) return ;;
+    --shape | --seed | --alpha | --beta | --axes | --axis | --n | --shift | --repeats | --reps | --width | --pad-width | --value | --constant-values | --priority | --queue-timeout | --deadline | --label | -l | --timeout | --last | --interval | -n | --count | -c | --lines | --batch-size | --epoch | --shard | --index | --rank | --ranks | --ridge | --tolerance | --iterations | --reads | --of | --oversamples | --rcond | -k) return ;;
     --weight) getent passwd | sed 's/:.*/=/'; return ;;
     --user) getent passwd | sed 's/:.*//'; return ;;
     --plan) echo direct scan copy resident; return ;;
     --init) echo random svd; return ;;
     esac
     case "$1" in
-    status | watch) _gpuarrayctl_jobs ;;
+    status | watch | trace) _gpuarrayctl_jobs ;;
     wait | cancel | pause) _gpuarrayctl_jobs --state active ;;
     resume) _gpuarrayctl_jobs --state paused ;;
     daemon) echo status start stop path log ;;

@@ -1,17 +1,19 @@
-/* Asking the workers for their numbers, for server.info, server.stats and the samples.
+/* Asking the workers for their numbers, for server.info, server.stats and the samples, or one for
+ * what it remembers of a job.
  *
  *     info_ask --> `stats` to each worker that is ready --> its answer, its end, or a second
  *              --> when nothing is missing any more: reply
  *
  * A worker that is busy starting or hangs must not keep anybody from seeing that it does: there is
  * one deadline for all. What a worker says goes into replies as it is, so it is bounded: an answer
- * of more than MAX_ANSWER_BYTES or MAX_ANSWER_PAIRS counts as none.
+ * of more than MAX_ANSWER_BYTES (TRACE_MAX_BYTES) or MAX_ANSWER_PAIRS counts as none.
  *
  * Called by methods.c, sampler.c, messages.c, worker.c, session.c and broker.c.
  */
 #define LOG_TOPIC "info"
 #include "daemon/broker/broker.h"
 #include "daemon/broker/numbers/info.h"
+#include "daemon/broker/numbers/traces.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -47,13 +49,12 @@ uint64_t info_number(const struct info_answer *answer, const char *key)
     return value;
 }
 
-static void keep_answer(struct info_answer *answer, const struct worker *worker,
-                        const struct message *message)
+static void keep_answer(struct info_answer *answer, uint64_t most_bytes,
+                        const struct worker *worker, const struct message *message)
 {
     if (message->error.type != MSGPACK_OBJECT_NIL || message->result.type != MSGPACK_OBJECT_MAP)
         return;
-    if (message->n_payload_bytes > MAX_ANSWER_BYTES ||
-        message->result.via.map.size > MAX_ANSWER_PAIRS) {
+    if (message->n_payload_bytes > most_bytes || message->result.via.map.size > MAX_ANSWER_PAIRS) {
         log_warn(NULL, "what %s says of itself is too long", worker_info(worker)->engine);
         return;
     }
@@ -116,7 +117,8 @@ void info_stats_arrived(struct stats_wait *wait, const struct worker *worker,
 {
     unsigned place = worker_place(worker);
     wait->parts[place].is_open = false;
-    keep_answer(&wait->answers[place], worker, message);
+    keep_answer(&wait->answers[place], wait->asker.job ? TRACE_MAX_BYTES : MAX_ANSWER_BYTES, worker,
+                message);
     if (is_complete(wait))
         conclude(wait);
 }
@@ -134,8 +136,8 @@ int info_ask(const struct info_asker *asker, uint32_t places, bool with_jobs, in
         return -ENOMEM;
     for (unsigned i = 0; i < broker->n_workers; i++)
         wait->parts[i].is_open =
-            (places >> i & 1) != 0 &&
-            worker_ask_stats(broker->workers[i], wait, with_jobs, &wait->parts[i].pending_id) == 0;
+            (places >> i & 1) != 0 && worker_ask(broker->workers[i], wait, asker->job, with_jobs,
+                                                 &wait->parts[i].pending_id) == 0;
     if (is_complete(wait)) {
         reply(asker, wait->answers);
         free_wait(wait);

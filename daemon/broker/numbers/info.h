@@ -26,6 +26,7 @@ struct info_asker {
     struct broker *broker;
     struct session *session;
     uint32_t id;
+    uint64_t job; /* asked of one worker: what it remembers of that job; 0: its numbers */
 };
 
 /* answers: one for each of the broker's workers, by place. */
@@ -35,7 +36,7 @@ info_reply info_reply_info;
 #define INFO_ALL_PLACES UINT32_MAX
 
 /* Asks the workers at these places (a bit each), as far as they are ready, for their numbers (see
- * worker_ask_stats()), then calls reply once: with them, or after a second with those that came;
+ * worker_ask()), then calls reply once: with them, or after a second with those that came;
  * not at all when the session has gone. */
 int info_ask(const struct info_asker *asker, uint32_t places, bool with_jobs,
              info_reply *reply) GAD_MUST_CHECK;

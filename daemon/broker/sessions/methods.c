@@ -181,6 +181,7 @@ static const struct {
     {"job.resume", handle_job_resume, true},
     {"job.settle", handle_job_settle, false},
     {"job.list", handle_job_list, true},
+    {"job.trace", handle_job_trace, true},
     {"region.attach", handle_region_attach, false},
     {"region.detach", handle_region_detach, false},
     {"scan.join", scans_join, false},

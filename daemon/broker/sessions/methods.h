@@ -50,4 +50,5 @@ int handle_job_submit(const struct request *q, struct gad_error *error) GAD_MUST
 int handle_job_wait(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 int handle_job_status(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 int handle_job_list(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
+int handle_job_trace(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 int handle_job_settle(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;

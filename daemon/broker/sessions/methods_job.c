@@ -17,6 +17,8 @@
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/jobs/pause.h"
 #include "daemon/broker/jobs/planner.h"
+#include "daemon/broker/numbers/stats.h"
+#include "daemon/broker/numbers/traces.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
@@ -369,6 +371,15 @@ int handle_job_list(const struct request *q, struct gad_error *error)
     message_writer_clear(listing.w); /* a long list's memory goes back at once */
     session_send(q->session);
     return 0;
+}
+
+int handle_job_trace(const struct request *q, struct gad_error *error)
+{
+    struct job *job;
+    int r = methods_find_any_job(q, &job, error);
+    if (r == 0)
+        r = methods_check_asking(q->session, STATS_MAX_WAITING, error);
+    return r ? r : traces_ask(q->session, q->id, job);
 }
 
 /* job.settle ---------------------------------------------------------------------- */

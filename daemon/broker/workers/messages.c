@@ -200,6 +200,10 @@ static int on_response(struct worker *w, const struct message *message, struct f
         if (object)
             info_stats_arrived(object, w, message);
         return 0;
+    case PENDING_TRACE:
+        if (object)
+            info_stats_arrived(object, w, message);
+        return 0;
     case PENDING_NONE: break;
     }
     return -EPROTO;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum pending_kind { PENDING_NONE, PENDING_JOB, PENDING_REGION, PENDING_STATS };
+enum pending_kind { PENDING_NONE, PENDING_JOB, PENDING_REGION, PENDING_STATS, PENDING_TRACE };
 
 struct pending_entry {
     enum pending_kind kind;

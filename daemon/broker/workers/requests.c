@@ -53,8 +53,10 @@ static int send_request(struct worker *w, uint32_t pending_id, const char *tail,
 
 static void begin(struct worker *w, enum pending_kind kind, uint32_t id)
 {
-    static const char *const methods[] = {
-        [PENDING_JOB] = "job.start", [PENDING_REGION] = "region.attach", [PENDING_STATS] = "stats"};
+    static const char *const methods[] = {[PENDING_JOB] = "job.start",
+                                          [PENDING_REGION] = "region.attach",
+                                          [PENDING_STATS] = "stats",
+                                          [PENDING_TRACE] = "trace"};
     message_begin_request(&w->broker->writer, id, methods[kind]);
 }
 
@@ -131,17 +133,21 @@ int worker_send_region(struct worker *w, struct region *region, uint32_t *ret_pe
     return send_request(w, *ret_pending_id, NULL, 0, &fd, 1);
 }
 
-int worker_ask_stats(struct worker *w, struct stats_wait *wait, bool with_jobs,
-                     uint32_t *ret_pending_id)
+int worker_ask(struct worker *w, struct stats_wait *wait, uint64_t job_id, bool with_jobs,
+               uint32_t *ret_pending_id)
 {
+    enum pending_kind kind = job_id ? PENDING_TRACE : PENDING_STATS;
     if (!worker_is_ready(w))
         return -EAGAIN;
-    int r = pending_add(&w->pending, PENDING_STATS, wait, ret_pending_id);
+    int r = pending_add(&w->pending, kind, wait, ret_pending_id);
     if (r < 0)
         return r;
-    begin(w, PENDING_STATS, *ret_pending_id);
+    begin(w, kind, *ret_pending_id);
     msgpack_pack_map(&w->broker->writer.packer, 1);
-    pack_key_bool(&w->broker->writer.packer, "jobs", with_jobs);
+    if (job_id)
+        pack_key_u64(&w->broker->writer.packer, "job", job_id);
+    else
+        pack_key_bool(&w->broker->writer.packer, "jobs", with_jobs);
     return send_request(w, *ret_pending_id, NULL, 0, NULL, 0);
 }
 

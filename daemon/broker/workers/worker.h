@@ -96,9 +96,10 @@ void worker_forget_seconds(struct job *job);
 int worker_send_job(struct worker *worker, struct job *job) GAD_MUST_CHECK;
 int worker_send_region(struct worker *worker, struct region *region,
                        uint32_t *ret_pending_id) GAD_MUST_CHECK;
-/* with_jobs: it tells before the answer what its jobs have moved. */
-int worker_ask_stats(struct worker *worker, struct stats_wait *wait, bool with_jobs,
-                     uint32_t *ret_pending_id) GAD_MUST_CHECK;
+/* What it remembers of the job; 0: its numbers; with_jobs: it tells before the answer what its jobs
+ * have moved. */
+int worker_ask(struct worker *worker, struct stats_wait *wait, uint64_t job_id, bool with_jobs,
+               uint32_t *ret_pending_id) GAD_MUST_CHECK;
 void worker_cancel(struct worker *worker, uint64_t job_id);
 void worker_pause(struct worker *worker, uint64_t job_id, bool is_paused);
 /* If its client was silent for so long: it gives its carry up, to begin again, or fails. */

@@ -210,6 +210,20 @@ static int grain_store(struct tile *t, struct thread_context *th)
     return t->block ? swaths_store(t, th) : together_store(t, th);
 }
 
+static void count_source(struct tile *t, struct thread_context *th, uint64_t begin_ns)
+{
+    uint64_t end_ns = clock_ns();
+    t->measure.source_ns += end_ns - begin_ns;
+    tile_trace(t, th, TRACE_READ, begin_ns, end_ns);
+}
+
+static void count_sink(struct tile *t, struct thread_context *th, uint64_t begin_ns)
+{
+    uint64_t end_ns = clock_ns();
+    t->measure.sink_ns += end_ns - begin_ns;
+    tile_trace(t, th, TRACE_WRITE, begin_ns, end_ns);
+}
+
 /* Steps -------------------------------------------------------------------------------------- */
 
 static int grain_run(struct tile *t, struct thread_context *th)
@@ -222,14 +236,14 @@ static int grain_run(struct tile *t, struct thread_context *th)
     if (ports->needs_slot && !t->is_staged && t->grain == t->together.first) {
         uint64_t begin = clock_ns();
         r = grain_fill(t, th);
-        t->measure.source_ns += clock_ns() - begin;
+        count_source(t, th, begin);
     }
     if (!r)
         r = grain_compute(t, th);
     if (!r && ports->needs_slot && ports->n_outputs > 0) {
         uint64_t begin = clock_ns();
         r = grain_store(t, th);
-        t->measure.sink_ns += clock_ns() - begin;
+        count_sink(t, th, begin);
     }
     if (!r && job->has_rings)
         r = tile_give_blocks(t, th);
@@ -259,7 +273,7 @@ static int panel_run(struct tile *t, struct thread_context *th)
     uint64_t begin = clock_ns();
     tile_boxes(t, t->grain, th);
     int r = t->is_staged ? 0 : panel_fill(t, th);
-    t->measure.source_ns += clock_ns() - begin;
+    count_source(t, th, begin);
     return r;
 }
 
@@ -277,7 +291,7 @@ static int apply_run(struct tile *t, struct thread_context *th)
     int r = t->is_staged ? 0 : walk_log_load(t, th);
     if (!r)
         r = walk_log_apply(t, th);
-    t->measure.sink_ns += clock_ns() - begin;
+    count_sink(t, th, begin);
     return r;
 }
 
@@ -333,10 +347,13 @@ enum tile_outcome cpu_turn_run(struct engine *e, struct tile *t, struct thread_c
     uint64_t begin = clock_ns();
     uint64_t aside = th->aside_ns;
     uint64_t staging = t->measure.source_ns + t->measure.sink_ns;
+    th->traced_ns = begin;
     enum tile_outcome outcome = run_step(t, th);
     cpu_engine_fence();
+    uint64_t end = clock_ns();
+    tile_trace_kernel(t, th, end);
     staging = t->measure.source_ns + t->measure.sink_ns - staging;
-    t->measure.kernel_ns += clock_ns() - begin - staging - (th->aside_ns - aside);
+    t->measure.kernel_ns += end - begin - staging - (th->aside_ns - aside);
     return outcome;
 }
 

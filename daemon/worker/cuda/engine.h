@@ -153,7 +153,11 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
 int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
                          const struct tile *t) GAD_MUST_CHECK;
 /* The device has ended: adds what it took. 0 or a runtime error. */
-int cuda_flight_measure(const struct cuda_flight *f, struct measure *m) GAD_MUST_CHECK;
+struct cuda_flight_times {
+    uint64_t to_ns, kernel_ns, from_ns;
+};
+int cuda_flight_measure(const struct cuda_flight *f, struct measure *m,
+                        struct cuda_flight_times *ret_times) GAD_MUST_CHECK;
 
 static inline struct cuda_work *cuda_work_of(const struct cuda_engine *e, const struct tile *t)
 {

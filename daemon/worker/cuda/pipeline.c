@@ -20,6 +20,7 @@
  */
 #include "daemon/worker/cuda/engine.h"
 #include "daemon/worker/cuda/fault.h"
+#include "daemon/worker/trace.h"
 #include "daemon/worker/turns/scheduler.h"
 #include "proto/util.h"
 
@@ -137,7 +138,8 @@ int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const s
     return r;
 }
 
-int cuda_flight_measure(const struct cuda_flight *f, struct measure *m)
+int cuda_flight_measure(const struct cuda_flight *f, struct measure *m,
+                        struct cuda_flight_times *ret_times)
 {
     uint64_t to_ns = 0, kernel_ns = 0, from_ns = 0;
     int r =
@@ -149,7 +151,47 @@ int cuda_flight_measure(const struct cuda_flight *f, struct measure *m)
     m->to_device_ns += to_ns;
     m->kernel_ns += kernel_ns;
     m->from_device_ns += from_ns;
+    *ret_times = (struct cuda_flight_times){to_ns, kernel_ns, from_ns};
     return r;
+}
+
+/* The trace: by the device's clock, from the moment on the host's at which the last event was seen.
+ */
+
+static void add_span(const struct cuda_engine *e, const struct tile *t, enum trace_kind kind,
+                     enum trace_lane lane, uint64_t begin_ns, uint64_t duration_ns)
+{
+    const struct trace_record record = {.begin_ns = begin_ns,
+                                        .duration_ns = duration_ns,
+                                        .tile = (uint32_t)min_u64(t->index, UINT32_MAX),
+                                        .lane = (uint16_t)lane,
+                                        .kind = (uint8_t)kind,
+                                        .pass = (uint8_t)t->pass};
+    trace_add(e->base.trace, t->job->identity.id, &record);
+}
+
+/* What began so long before the end that it is before the machine's begin is left out. */
+static void add_from(const struct cuda_engine *e, const struct cuda_flight *f, enum cuda_mark begin,
+                     enum trace_kind kind, enum trace_lane lane, uint64_t end_ns,
+                     uint64_t duration_ns)
+{
+    uint64_t before_ns = duration_ns;
+    if (begin != MARK_FROM_BEGIN &&
+        cuda_event_elapsed_ns(f->marks[begin], f->marks[MARK_FROM_END], &before_ns))
+        return; /* the next call tells why */
+    if (before_ns < end_ns)
+        add_span(e, f->tile, kind, lane, end_ns - before_ns, duration_ns);
+}
+
+static void trace_flight(const struct cuda_engine *e, const struct cuda_flight *f,
+                         const struct cuda_flight_times *times, uint64_t end_ns)
+{
+    add_from(e, f, MARK_KERNEL_BEGIN, TRACE_KERNEL, TRACE_LANE_KERNELS, end_ns, times->kernel_ns);
+    if (f->is_multiply)
+        return;
+    add_from(e, f, MARK_TO_BEGIN, TRACE_TO_DEVICE, TRACE_LANE_TO_DEVICE, end_ns, times->to_ns);
+    add_from(e, f, MARK_FROM_BEGIN, TRACE_FROM_DEVICE, TRACE_LANE_FROM_DEVICE, end_ns,
+             times->from_ns);
 }
 
 /* The ring of flights ------------------------------------------------------------------------ */
@@ -202,7 +244,9 @@ static int fly(struct cuda_engine *e, struct tile *t)
     unsigned i = (e->oldest + e->n_flying) % e->n_flights;
     struct cuda_flight *f = &e->flights[i];
     enter_page(e, i, t);
+    uint64_t begin_ns = clock_ns();
     int r = submit(e, f, t);
+    add_span(e, t, TRACE_SUBMIT, TRACE_LANE_SUBMISSIONS, begin_ns, clock_ns() - begin_ns);
     if (r) {
         leave_page(e, i);
         return r;
@@ -275,9 +319,13 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     struct cuda_flight *f = &e->flights[i];
     struct tile *t = f->tile;
     pthread_mutex_unlock(&e->lock);
+    struct cuda_flight_times times;
     int r = cuda_event_wait(f->marks[MARK_FROM_END]);
+    uint64_t end_ns = clock_ns();
     if (!r)
-        r = cuda_flight_measure(f, &t->measure);
+        r = cuda_flight_measure(f, &t->measure, &times);
+    if (!r)
+        trace_flight(e, f, &times, end_ns);
     if (r && cuda_error_is_sticky(r))
         device_fault("waiting for a tile", r);
     leave_page(e, i);

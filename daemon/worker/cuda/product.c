@@ -126,12 +126,19 @@ static enum tile_outcome apply(struct tile *t, struct thread_context *th)
     return TILE_DONE;
 }
 
+static void count_sink(struct tile *t, const struct thread_context *th, uint64_t begin_ns)
+{
+    uint64_t end_ns = clock_ns();
+    t->measure.sink_ns += end_ns - begin_ns;
+    tile_span(t, th, TRACE_WRITE, begin_ns, end_ns);
+}
+
 enum tile_outcome cuda_product_apply(struct cuda_engine *e, struct tile *t,
                                      struct thread_context *th)
 {
     uint64_t begin_ns = clock_ns();
     enum tile_outcome outcome = apply(t, th);
-    t->measure.sink_ns += clock_ns() - begin_ns;
+    count_sink(t, th, begin_ns);
     return outcome;
 }
 
@@ -140,6 +147,6 @@ enum tile_outcome cuda_product_mark(struct cuda_engine *e, struct tile *t,
 {
     uint64_t begin_ns = clock_ns();
     th->status = walk_log_mark(t, th);
-    t->measure.sink_ns += clock_ns() - begin_ns;
+    count_sink(t, th, begin_ns);
     return th->status ? TILE_FAILED : TILE_DONE;
 }

@@ -42,7 +42,9 @@ enum tile_outcome cuda_engine_run_small(struct engine *base, struct tile *t,
     int r = cuda_flight_submit(&e->small_flight, work, stream, stream, stream);
     if (!r)
         r = wait_for(&e->small_flight);
-    t->measure.kernel_ns += clock_ns() - begin_ns;
+    uint64_t end_ns = clock_ns();
+    t->measure.kernel_ns += end_ns - begin_ns;
+    tile_span(t, th, TRACE_KERNEL, begin_ns, end_ns);
     if (r && cuda_error_is_sticky(r))
         device_fault("waiting for a small job", r);
     t->device_error = r;

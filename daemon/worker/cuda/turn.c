@@ -357,7 +357,9 @@ enum tile_outcome cuda_tile_stage(struct cuda_work *work, struct tile *t, struct
 {
     uint64_t begin_ns = clock_ns();
     enum tile_outcome outcome = stage(work, t, th, slot, slot_bytes);
-    t->measure.source_ns += clock_ns() - begin_ns;
+    uint64_t end_ns = clock_ns();
+    t->measure.source_ns += end_ns - begin_ns;
+    tile_span(t, th, TRACE_READ, begin_ns, end_ns);
     return outcome;
 }
 
@@ -434,7 +436,9 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
         return cuda_tile_failed(t, th);
     enum tile_outcome outcome = finish(work, t, th);
     box_fence();
-    t->measure.sink_ns += clock_ns() - begin_ns;
+    uint64_t end_ns = clock_ns();
+    t->measure.sink_ns += end_ns - begin_ns;
+    tile_span(t, th, TRACE_WRITE, begin_ns, end_ns);
     return outcome;
 }
 

@@ -13,11 +13,13 @@
 #include "daemon/worker/engine.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/jobs/reads.h"
+#include "daemon/worker/trace.h"
 #include "kernels/cpu/engine.h"
 #include "proto/util.h"
 
 #define PREFETCH_GRAINS 8
-#define LARGE_CACHES    2 /* a pass that moves more than so many last-level caches is large */
+#define TRACE_LEAST_NS  200 /* what is between two steps of a turn is no step of its own */
+#define LARGE_CACHES    2   /* a pass that moves more than so many last-level caches is large */
 
 void tile_init(struct tile *t, struct wjob *job)
 {
@@ -159,6 +161,33 @@ void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns)
         crashpage_enter(th->page, t->job->identity.id, t->index, now_ns, CRASHPAGE_COMPUTING);
 }
 
+void tile_span(const struct tile *t, const struct thread_context *th, enum trace_kind kind,
+               uint64_t begin_ns, uint64_t end_ns)
+{
+    const struct trace_record record = {.begin_ns = begin_ns,
+                                        .duration_ns = end_ns - begin_ns,
+                                        .tile = (uint32_t)min_u64(t->index, UINT32_MAX),
+                                        .lane = (uint16_t)th->index,
+                                        .kind = (uint8_t)kind,
+                                        .pass = (uint8_t)t->pass};
+    trace_add(th->trace, t->job->identity.id, &record);
+}
+
+void tile_trace_kernel(const struct tile *t, struct thread_context *th, uint64_t now_ns)
+{
+    if (now_ns > th->traced_ns + TRACE_LEAST_NS)
+        tile_span(t, th, TRACE_KERNEL, th->traced_ns, now_ns);
+    th->traced_ns = now_ns;
+}
+
+void tile_trace(const struct tile *t, struct thread_context *th, enum trace_kind kind,
+                uint64_t begin_ns, uint64_t end_ns)
+{
+    tile_trace_kernel(t, th, begin_ns);
+    tile_span(t, th, kind, begin_ns, end_ns);
+    th->traced_ns = end_ns;
+}
+
 static enum tile_outcome run(struct engine *e, struct tile *t, struct thread_context *th,
                              enum tile_outcome (*call)(struct engine *e, struct tile *t,
                                                        struct thread_context *th))
@@ -209,6 +238,8 @@ int tile_read(struct engine *e, struct tile *t, struct thread_context *th)
     t->is_staged = r == 0;
     if (th->page)
         crashpage_leave(th->page);
-    t->measure.source_ns += clock_ns() - begin;
+    uint64_t end = clock_ns();
+    t->measure.source_ns += end - begin;
+    tile_span(t, th, TRACE_READ, begin, end);
     return r;
 }

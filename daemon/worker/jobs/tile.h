@@ -4,6 +4,7 @@
 #pragma once
 
 #include "daemon/worker/jobs/wjob.h"
+#include "proto/wire/trace.h"
 
 enum tile_state {
     TILE_IN_HAND,        /* a compute thread is at it */
@@ -19,6 +20,7 @@ enum tile_outcome { TILE_DONE, TILE_NEEDS_READ, TILE_NEEDS_CLIENT, TILE_ON_DEVIC
 
 struct engine;
 struct sched;
+struct trace;
 
 /* Grains that the CPU's engine reads and writes at once (cpu/together.c): a range along one axis of
  * the pass. */
@@ -75,6 +77,8 @@ struct thread_context {
     struct sched *sched;          /* NULL: the main thread's */
     const struct cpu_engine *cpu; /* NULL: the engine needs none */
     struct crashpage_thread *page;
+    struct trace *trace;
+    uint64_t traced_ns; /* up to when it has told what it did in its turn (tile_trace()) */
     struct port_io io;
     void *scratch; /* CPU_SCRATCH_BYTES, with cpu; behind it CPU_WINDOW_BYTES */
     /* aside.c, under the scheduler's lock but for its own turn's times. */
@@ -115,6 +119,15 @@ int tile_read(struct engine *e, struct tile *t, struct thread_context *th) GAD_M
 
 /* Tells the crash page that the tile goes on, from now on. */
 void tile_tell(const struct tile *t, struct thread_context *th, uint64_t now_ns);
+
+/* For the trace: the thread has done this with the tile. */
+void tile_span(const struct tile *t, const struct thread_context *th, enum trace_kind kind,
+               uint64_t begin_ns, uint64_t end_ns);
+/* The same in a turn of arithmetic, which went on from th->traced_ns until this began. */
+void tile_trace(const struct tile *t, struct thread_context *th, enum trace_kind kind,
+                uint64_t begin_ns, uint64_t end_ns);
+/* Arithmetic, from th->traced_ns until now. */
+void tile_trace_kernel(const struct tile *t, struct thread_context *th, uint64_t now_ns);
 
 /* What rings know the grain in hand as. */
 uint64_t tile_position(const struct tile *t);

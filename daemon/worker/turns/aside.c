@@ -155,11 +155,13 @@ static void let_others_go_first(struct sched *s, struct thread_context *th, stru
         crashpage_leave(th->page);
     give_place(s, th);
     uint64_t begin = clock_ns();
+    tile_trace_kernel(tile, th, begin);
     while (th->aside && !s->is_stopping)
         pthread_cond_wait(&th->wake, &s->lock);
     if (th->aside)
         sched_resume(s, th, false);
-    th->aside_ns += clock_ns() - begin;
+    th->traced_ns = clock_ns();
+    th->aside_ns += th->traced_ns - begin;
 }
 
 bool sched_may_go_on(struct tile *tile, struct thread_context *th)

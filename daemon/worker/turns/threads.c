@@ -186,6 +186,7 @@ static int start_thread(struct sched *s, unsigned index)
     if (r)
         return r;
     th->sched = s;
+    th->trace = s->config.engine->trace;
     th->has_place = index <= s->n_threads_compute;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);

@@ -1,6 +1,6 @@
 /* What comes back: responses to calls, results, JSON; and that nonsense is refused. */
 #include "client/lib/connection/client.h"
-#include "client/lib/jobs/json.h"
+#include "client/lib/asking/json.h"
 #include "client/lib/jobs/result.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"

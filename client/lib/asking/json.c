@@ -3,7 +3,7 @@
  * Recursion is bounded: the object came out of a frame, whose nesting was checked. Floats that JSON
  * has no word for (NaN, infinities) become null. Called by byid.c and samples.c.
  */
-#include "client/lib/jobs/json.h"
+#include "client/lib/asking/json.h"
 #include "proto/util.h"
 
 #include <json-c/json.h>

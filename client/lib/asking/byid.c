@@ -6,8 +6,8 @@
  * daemon's own time-out, so the request is over when this function returns.
  */
 #include "client/lib/connection/client.h"
-#include "client/lib/jobs/ask.h"
-#include "client/lib/jobs/json.h"
+#include "client/lib/asking/ask.h"
+#include "client/lib/asking/json.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"

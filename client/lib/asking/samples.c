@@ -5,8 +5,8 @@
  * daemon that was replaced between two answers has other times: its samples are then all later or
  * none come, and the list ends there.
  */
-#include "client/lib/jobs/ask.h"
-#include "client/lib/jobs/json.h"
+#include "client/lib/asking/ask.h"
+#include "client/lib/asking/json.h"
 #include "proto/util.h"
 
 #include <json-c/json.h>
