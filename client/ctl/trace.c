@@ -11,13 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OPTION_JSON = 0x100 };
+
 struct trace_options {
     uint64_t job;
     const char *output;
+    bool json;
 };
 
 static const struct argp_option trace_argp_options[] = {
     {"output", 'o', "FILE", 0, "replace FILE whole instead of printing (mode 0644)", 0},
+    {"json", OPTION_JSON, NULL, 0, "print errors as JSON, as the trace is", 0},
     {0},
 };
 
@@ -42,6 +46,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             return ctl_usage_error(state, "--output needs the name of a file");
         o->output = arg;
         return 0;
+    case OPTION_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG: return read_job(arg, o, state);
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state,
@@ -79,5 +84,5 @@ int verb_trace(int argc, char **argv)
     else if (!r)
         puts(text);
     free(text);
-    return r ? ctl_fail(&error, false) : EXIT_OK;
+    return r ? ctl_fail(&error, o.json) : EXIT_OK;
 }

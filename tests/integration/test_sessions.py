@@ -369,7 +369,7 @@ def test_the_examples_of_every_help_work(daemon, place):
                 continue  # of a private daemon; of a terminal; of a machine
             if "alice" in example:
                 continue  # who is not everywhere
-            if verb in ("wait", "status", "watch", "pause", "resume"):
+            if verb in ("wait", "status", "watch", "pause", "resume", "trace"):
                 example = re.sub(r"\b1[78]\b", lambda _: submit(), example)
             if verb == "cancel" and "--all" not in example:
                 continue  # its job has ended too soon: test_cli cancels one that has not
@@ -451,10 +451,10 @@ def test_json_is_one_document_for_every_verb_and_every_error(daemon, place):
              "lstsq": ["A.npy", "--right", "A.npy", "-o", "m.npz"]}
     wrong = {"run": ["sqr(a)", "a=a.npy"], "submit": ["sqr(a)", "a=a.npy", "-o", "j.npy"],
              "convert": ["no.npy", "k.npy"], "wait": ["4711"], "cancel": ["4711"], "pause": ["4711"], "resume": ["4711"], "status": ["4711"],
-             "watch": ["4711"], "show": ["no.npy"], "info": ["no.npy"], "ops": ["nothing"]}
+             "watch": ["4711"], "trace": ["4711"], "show": ["no.npy"], "info": ["no.npy"], "ops": ["nothing"]}
     gone = {**place.env, "GPUARRAYD_SOCKET": str(place.path / "no-such-socket")}
     job = daemon.ctl("submit", "a + 1", "a=a.npy", "-o", "j.npy", cwd=place.path / "work").stdout.strip()
-    words["status"] = [job]
+    words["status"] = words["trace"] = [job]
 
     def ask(verb, more, env):
         done = subprocess.run([conftest.CTL, verb, *more, "--json"], env=env, cwd=place.path / "work",

@@ -171,6 +171,7 @@ int numbers_trace(uint64_t number, char **ret_json, struct gad_error *error)
     struct number n;
     struct gad_client *client = NULL;
     look_up(number, &n);
+    n.entry.has_ended = false; /* its worker may remember it all the same */
     int r = connect_for(&n, &client, error);
     if (!r)
         r = (int)gad_job_trace_json(client, present(&n), ret_json, error);
