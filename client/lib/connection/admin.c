@@ -3,7 +3,7 @@
  * Plain questions, as those of byid.c; who may ask is the daemon's to say. A daemon that goes away
  * over one is not asked again: the next has other users and jobs.
  */
-#include "client/lib/jobs/ask.h"
+#include "client/lib/asking/ask.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
 
