@@ -19,6 +19,7 @@
 #define MOST_TAKEN     32768 /* elements at a time */
 #define MOST_COLUMNS   16
 #define CANCEL_WAIT_MS 50
+#define MOST_TRIES     4 /* where workers are lost: a job with a stream is not begun anew by itself */
 
 struct rows {
     struct passes *p;
@@ -130,9 +131,18 @@ static int prepare(struct rows *rows, struct gad_error *error)
     return rows->taken ? 0 : GAD_NO_MEMORY;
 }
 
+static void forget(struct rows *rows)
+{
+    gad_stream_free(steal_ptr(rows->stream));
+    free(steal_ptr(rows->r_of));
+    free(steal_ptr(rows->slab));
+    free(steal_ptr(rows->taken));
+}
+
 static int read_rows(struct rows *rows, unsigned n_inputs, const struct gad_argument *inputs,
                      const char *text, struct gad_error *error)
 {
+    forget(rows);
     int r = prepare(rows, error);
     if (r)
         return r;
@@ -177,13 +187,12 @@ int matrix_triangles_of_rows(struct passes *p, unsigned n_columns, unsigned n_in
                                       : -E2BIG;
     if (r == 0)
         r = read_rows(&rows, n_inputs, inputs, texts[0], error);
+    for (unsigned i = 1; i < MOST_TRIES && r == GAD_WORKER_LOST; i++)
+        r = read_rows(&rows, n_inputs, inputs, texts[0], error);
     if (r == 0 && rows.is_finite && !p->only_plans)
         take_results(&rows, ret_r, ret_behind);
     *ret_is_finite = rows.is_finite;
-    gad_stream_free(rows.stream);
-    free(rows.r_of);
-    free(rows.slab);
-    free(rows.taken);
+    forget(&rows);
     passes_release_matrices(p, n_before);
     return r;
 }

@@ -10,7 +10,7 @@ import pathlib
 import numpy as np
 
 N = 60_000  # elements: larger than what travels inline
-IS_ONCE = {"in_place"}  # not repeated when a worker or daemon is lost
+IS_ONCE = {"in_place", "generated"}  # not repeated when a worker or daemon is lost
 
 
 def _numbers(seed, n=N):
@@ -101,8 +101,79 @@ def in_place(gd, folder, seed):
     np.testing.assert_array_equal(a, wanted)
 
 
+def generated(gd, folder, seed):
+    """What a generator makes, and what comes of it block by block."""
+    a = _numbers(seed).reshape(-1, 60)
+    x = gd.from_generator(lambda: (a[i:i + 90] for i in range(0, 1000, 90)), "f8", (1000, 60))
+    first = 0
+    for block in gd.stream(x * 2, rows=300):
+        np.testing.assert_array_equal(block, a[first:first + len(block)] * 2)
+        first += len(block)
+    assert first == 1000
+
+
+def taken(gd, folder, seed):
+    a, rows = _numbers(seed % 4).reshape(-1, 60), (np.arange(500) * (seed % 11 + 1)) % 1000
+    np.testing.assert_array_equal(gd.open(folder / f"rows-{seed % 4}.npy")[rows].compute(), a[rows])
+
+
+def batches(gd, folder, seed):
+    """Some of an epoch's batches; of packed rows in a process that others share."""
+    for x, rows in ((folder / f"rows-{seed % 4}.npy", _numbers(seed % 4).reshape(-1, 60)),
+                    (f"{folder}/source.h5:/rows", _numbers(0).reshape(-1, 60))):
+        known = {row.tobytes() for row in rows}
+        loader = gd.DataLoader(gd.Dataset(x=x), batch_size=64, shuffle=True, seed=seed, memory="1M")
+        for batch, _ in zip(loader, range(3)):
+            assert {row.tobytes() for row in batch["x"]} <= known
+        del batch, loader
+
+
+def decomposed(gd, folder, seed):
+    """R by a job, and of more columns by LAPACK of rows that are streamed."""
+    from gpuarrayd._linalg import matrices
+    matrices.SMALL_BYTES = 0
+    for n in (7, 200):
+        a = np.random.default_rng(seed).normal(size=(300, n))
+        r = gd.linalg.qr(a, "r")
+        np.testing.assert_allclose(r.T @ r, a.T @ a, atol=1e-10)
+
+
+def neighbours(gd, folder, seed):
+    a = _numbers(seed).reshape(-1, 60)
+    p = np.pad(a, 1, mode="edge")
+    boxes = [p[i:i + 1000, j:j + 60] for i in range(3) for j in range(3)]
+    found = gd.evaluate(["near(a, 1, 0) + near(a, -1, 0) - 2*a", "window_max(a, 3)"], a=a, mode="edge")
+    np.testing.assert_array_equal(found[0], p[2:, 1:-1] + p[:-2, 1:-1] - 2 * a)
+    np.testing.assert_array_equal(found[1], np.max(boxes, axis=0))
+
+
+def stepped(gd, folder, seed):
+    """Time steps, and steps of each element until it is done."""
+    u = z = a = _numbers(seed)
+    for _ in range(3):
+        u = u + np.roll(u, -1)
+    np.testing.assert_array_equal(gd.evaluate("repeat(3, u = u + near(u, 1))", u=a, mode="wrap"), u)
+    for _ in range(5):
+        z = np.where(z > 100, z, z + abs(a))
+    np.testing.assert_array_equal(
+        gd.evaluate("iterate(5, z = z + abs(a), until = z > 100)", a=a, z=a), z)
+
+
+def mapped(gd, folder, seed):
+    """A function of the program's, block by block."""
+    a = _numbers(seed).reshape(-1, 60)
+    assert gd.map_blocks(lambda x: x[::-1] * 2, a, dtype="f8").sum().compute() == a.sum() * 2
+
+
+def archived(gd, folder, seed):
+    x = gd.open(folder / f"source-{seed % 4}.npy") + seed
+    gd.save(f"{folder}/sum-{seed}.npz:y", x)
+    np.testing.assert_array_equal(np.load(folder / f"sum-{seed}.npz")["y"], _numbers(seed % 4) + seed)
+
+
 KINDS = {f.__name__: f for f in (inline, shared, heap, files, compressed, reductions, two_passes, scan,
-                                 quantiles, counts, drawn, product, moved, in_place)}
+                                 quantiles, counts, drawn, product, moved, in_place, generated, taken,
+                                 batches, decomposed, neighbours, stepped, mapped, archived)}
 
 
 def prepare(folder):
@@ -110,8 +181,10 @@ def prepare(folder):
     import h5py
     for k in range(4):
         np.save(folder / f"source-{k}.npy", _numbers(k))
+        np.save(folder / f"rows-{k}.npy", _numbers(k).reshape(-1, 60))
     with h5py.File(folder / "source.h5", "w") as file:
         file.create_dataset("gzip", data=_numbers(0), chunks=(5000,), compression="gzip")
+        file.create_dataset("rows", data=_numbers(0).reshape(-1, 60), chunks=(100, 60), compression="gzip")
 
 
 def check_files(folder):
@@ -120,11 +193,12 @@ def check_files(folder):
     n = 0
     for path in sorted(pathlib.Path(folder).glob("sum-*")):
         seed = int(path.stem.split("-")[1])
-        if path.suffix == ".npy":
-            found, wanted = np.load(path), _numbers(seed % 4) + seed
-        else:
+        if path.suffix == ".h5":
             with h5py.File(path) as file:
                 found, wanted = file["y"][:], _numbers(0) + seed
+        else:
+            found, wanted = np.load(path), _numbers(seed % 4) + seed
+            found = found if path.suffix == ".npy" else found["y"]
         np.testing.assert_array_equal(found, wanted, str(path))
         n += 1
     return n
