@@ -32,6 +32,16 @@ def begin(daemon, *words, **kwargs):
                             env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket}, **kwargs)
 
 
+def until_it_reads(pid):
+    """From its standard input: system call 0, descriptor 0."""
+    for _ in range(3000):
+        with open(f"/proc/{pid}/syscall") as file:
+            if file.read().startswith("0 0x0 "):
+                return
+        time.sleep(0.01)
+    raise AssertionError("it does not read")
+
+
 def failed(done, code, *texts):
     assert done.returncode == 1 and done.stdout == b"", done
     said = done.stderr.decode()
@@ -310,4 +320,11 @@ def test_what_reads_in_another_order_takes_standard_input_whole(daemon, folder):
         failed(run(daemon, word, "-o", "n.npy", data=data, folder=folder, verb="transpose"), code, text)
     failed(run(daemon, "-", "-", "-o", "n.npy", data=npy(a), folder=folder, verb="concatenate"), "bad-argument",
            "named twice")
+    for verb, word in (("transpose", "-"), ("transpose", "-:f4:9x9"), ("show", "-")):  # nothing comes, and Ctrl-C
+        more = ["-o", "n.npy"] * (verb == "transpose")
+        with subprocess.Popen([str(conftest.CTL), verb, *more, "--", word], stdin=subprocess.PIPE, cwd=folder,
+                              stderr=subprocess.PIPE, env=environment) as process:
+            until_it_reads(process.pid)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130, process.stderr.read()
     assert not (folder / "n.npy").exists()

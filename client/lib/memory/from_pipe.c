@@ -109,13 +109,6 @@ static int open_scratch(const struct piped *piped, int *ret_fd, struct gad_error
     return r;
 }
 
-static int read_failed(const struct piped *piped, int number, struct gad_error *error)
-{
-    if (number == EINTR)
-        return error_set(error, GAD_CANCELLED, piped->name, "interrupted by a signal");
-    return error_from_errno(error, number, piped->name, "reading the elements");
-}
-
 /* Until the pipe's end, or beyond that of the array. */
 static int copy(const struct piped *piped, int from, int to, uint64_t *ret_n_bytes,
                 struct gad_error *error)
@@ -127,7 +120,7 @@ static int copy(const struct piped *piped, int from, int to, uint64_t *ret_n_byt
     for (*ret_n_bytes = 0; piped->is_open || *ret_n_bytes <= piped->total_bytes;) {
         ssize_t n = read(from, piece, PIECE_BYTES);
         if (n < 0)
-            return read_failed(piped, errno, error);
+            return pipe_read_failed(errno, "reading the elements", piped->name, error);
         if (n == 0)
             break;
         int r = file_write(to, piece, (size_t)n, *ret_n_bytes);

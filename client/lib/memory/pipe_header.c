@@ -26,6 +26,13 @@ static ssize_t read_all(int fd, void *ret_bytes, size_t n_bytes)
     return (ssize_t)n_read;
 }
 
+int pipe_read_failed(int number, const char *what, const char *name, struct gad_error *error)
+{
+    if (number == EINTR)
+        return error_set(error, GAD_CANCELLED, name, "interrupted by a signal");
+    return error_from_errno(error, number, name, what);
+}
+
 int pipe_read_header(int fd, const char *name, struct npy_header *ret_header,
                      struct gad_error *error)
 {
@@ -33,7 +40,7 @@ int pipe_read_header(int fd, const char *name, struct npy_header *ret_header,
     char preamble[NPY_PREAMBLE_BYTES], *header;
     ssize_t n = read_all(fd, preamble, sizeof(preamble));
     if (n < 0)
-        return error_from_errno(error, (int)-n, name, "reading the npy header");
+        return pipe_read_failed((int)-n, "reading the npy header", name, error);
     int r = npy_header_size(preamble, (size_t)n, name, &n_bytes, error);
     if (r)
         return r;
@@ -44,7 +51,7 @@ int pipe_read_header(int fd, const char *name, struct npy_header *ret_header,
     if (n_bytes > sizeof(preamble))
         n = read_all(fd, header + sizeof(preamble), n_bytes - sizeof(preamble));
     if (n < 0)
-        r = error_from_errno(error, (int)-n, name, "reading the npy header");
+        r = pipe_read_failed((int)-n, "reading the npy header", name, error);
     else
         r = npy_header_parse(header, min_u64(n_bytes, sizeof(preamble) + (size_t)n), name,
                              ret_header, error);
