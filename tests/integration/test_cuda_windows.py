@@ -14,6 +14,7 @@ from test_windows import (  # noqa: F401
     test_kernels,
     test_no_sum_drifts,
     test_of_every_function_shape_dtype_and_mode,
+    test_what_arithmetic_meets_is_counted_once,
     test_whole_numbers_of_kernels_are_exact,
     test_windows_larger_than_the_axis,
 )
@@ -46,12 +47,17 @@ def window_text(rng, case, ndim):
     return f"window_{kind}, mode={mode}, origin={origins}" + (", value=1)" if case % 5 == 1 else ")")
 
 
-def operand_text(rng, dtype, ndim, mode):
-    """What is computed around each grain first: of places, of what broadcasts, near, cast."""
-    moved = [int(rng.integers(-2, 3)) * (axis == int(rng.integers(ndim))) for axis in range(ndim)]
+def operand_text(rng, dtype, shape, mode):
+    """What is computed around each grain first: of places, of what broadcasts, near, cast, windows."""
+    ndim = len(shape)
+    moved = [int(rng.integers(-1, 2)) * (n > 1 and rng.integers(2) == 0) for n in shape]
     near = f"near(u, {', '.join(map(str, moved))}, mode={mode})"
     near = near if any(moved) else "u"
-    texts = ["u > 0", f"where({near} > 1, u, u)"]
+    sizes = [int(rng.integers(1, 6)) for _ in range(ndim)]
+    inner = f"window_max({{}}, {sizes}, mode={MODES[int(rng.integers(5))]})"
+    texts = ["u > 0", f"where({near} > 1, u, u)", inner.format("u"), inner.format("u > 3")]
+    if ndim < 3:
+        texts.append(inner.format(inner.format("u | u" if dtype.kind in "bui" else "u * u")))
     if dtype != "?":
         texts += [f"{near} - sum(row)", f"{near} * {near}", f"abs({near})", "u + row", f"{near} - max(row)",
                   f"u * astype(index({int(rng.integers(ndim))}) % 5, {dtype.newbyteorder('=').name})"]
@@ -86,7 +92,7 @@ def test_memory_in_any_layout_and_whatever_reads_it(both):  # noqa: F811: the fi
             window = window_text(rng, case, len(shape))
             if case >= 40:
                 args["row"] = wire.argument(rng.integers(0, 9, shape[-1:]).astype("u1"))
-                window = window.replace("(u,", f"({operand_text(rng, dtype, len(shape), MODES[case % 5])},", 1)
+                window = window.replace("(u,", f"({operand_text(rng, dtype, shape, MODES[case % 5])},", 1)
             expr = near.format(window)
             if "row" not in expr:
                 args.pop("row", None)

@@ -1,6 +1,8 @@
 """Moving windows and kernels: against NumPy's windows of what numpy.pad pads, of every function, mode,
 dtype and shape, wherever the array lies and however it is cut."""
 
+import json
+
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
@@ -170,6 +172,16 @@ def test_no_sum_drifts(w):
     u[500], u[501] = 1e300, -1e300
     got = w.compute("window_sum(u, 31)", u=u)
     assert (got[600:] == 31).all() and (got[:400] == 31).all()
+
+
+def test_what_arithmetic_meets_is_counted_once(daemon, folder):
+    """Though what lies around a grain is computed with each of several."""
+    u = np.random.default_rng(4).integers(0, 3, (700, 500)).astype("i4")
+    np.save(f"{folder}/u.npy", u)
+    for expr in ("window_max(7 // u, 3)", "window_max(window_min(7 // u, 5, mode=wrap), 3, mode=wrap)",
+                 "sum(window_sum(window_max(u, 3) - 7 // u, [9, 1], mode=wrap))"):
+        told = daemon.ctl("run", "--json", expr, f"u={folder}/u.npy", "-o", f"{folder}/o.npy").stdout
+        assert json.loads(told)["warnings"]["divide_by_zero"] == (u == 0).sum(), expr
 
 
 def test_any_cut_gives_the_same_bits(folder):

@@ -350,7 +350,8 @@ int cpu_engine_run(const struct cpu_engine *engine, const struct program *progra
                                       .node = node,
                                       .warnings = warnings,
                                       .scratch = scratch,
-                                      .room = &room};
+                                      .room = &room,
+                                      .grain = box};
         window_room_init(&room, box);
         return run_with_windows(&call, box);
     }

@@ -170,6 +170,7 @@ struct run_call {
     struct engine_warnings *warnings;
     void *scratch;
     struct window_room *room;
+    const struct engine_box *grain; /* of which is counted what windows' operands meet */
 };
 /* run.c: the pass over a box, its windows first. */
 int run_with_windows(const struct run_call *call, const struct engine_box *box) GAD_MUST_CHECK;

@@ -137,7 +137,7 @@ static struct engine_view move_view(const struct making *m, const struct engine_
     return view;
 }
 
-static int run_part(struct making *m, const struct part *part)
+static int run_box(struct making *m, const struct part *part, struct engine_warnings *warnings)
 {
     const struct program *program = m->call->program;
     struct run_call call = *m->call;
@@ -170,10 +170,45 @@ static int run_part(struct making *m, const struct part *part)
     call.reduced = m->reduced;
     call.layout = NULL;
     call.node = NULL;
+    call.warnings = warnings;
+    call.grain = &box;
     if (m->pass->windows_used)
         return run_with_windows(&call, &box);
     return run_one(call.engine, program, m->pass, &box, m->inputs, m->outputs, m->reduced, NULL,
                    NULL, call.warnings, call.scratch);
+}
+
+/* What of a part is the grain's own; false: nothing. No place of the array is in two parts. */
+static bool cut_to_grain(const struct making *m, const struct part *part, struct part *ret)
+{
+    const struct engine_box *grain = m->call->grain;
+    for (int i = 0; i < m->pass->ndim; i++) {
+        int axis = grain->ndim - m->pass->ndim + i;
+        bool is_long = m->pass->shape[i] > 1;
+        int64_t own = is_long && grain->start ? grain->start[axis] : 0;
+        int64_t own_end = own + (is_long ? grain->count[axis] : 1);
+        int64_t first = max_i64(part->start[i], own);
+        int64_t end = min_i64(part->start[i] + part->count[i], own_end);
+        if (first >= end)
+            return false;
+        ret->at[i] = part->at[i] + first - part->start[i];
+        ret->start[i] = first;
+        ret->count[i] = end - first;
+    }
+    return true;
+}
+
+/* What arithmetic meets is counted of the grain alone: what lies around it is others'. For the
+ * windows that the operand reads, its own box is that. */
+static int run_part(struct making *m, const struct part *part)
+{
+    struct engine_warnings met = {0};
+    struct part own;
+    int r = run_box(m, part, &met);
+    if (r || (met.n_divide_by_zero == 0 && met.n_invalid_casts == 0) ||
+        !cut_to_grain(m, part, &own))
+        return r;
+    return run_box(m, &own, m->call->warnings);
 }
 
 /* Of an axis that goes on with its other end, the parts between the ends. */
