@@ -26,6 +26,8 @@ static const char *const stage_names[TRAFFIC_N_STAGES] = {
     [TRAFFIC_KERNEL] = "kernel", [TRAFFIC_FROM_DEVICE] = "from_device",
     [TRAFFIC_SINK] = "sink",     [TRAFFIC_CLIENT] = "client",
 };
+static const char *const wait_names[TRAFFIC_N_WAITS] = {
+    [TRAFFIC_INPUT] = "input", [TRAFFIC_ROOM] = "room", [TRAFFIC_TURN] = "turn"};
 
 enum traffic_path traffic_path_of(const struct location *at)
 {
@@ -37,6 +39,11 @@ enum traffic_path traffic_path_of(const struct location *at)
     case LOCATION_NONE: break;
     }
     return TRAFFIC_INLINE;
+}
+
+const char *traffic_wait_name(enum traffic_wait wait)
+{
+    return wait_names[wait];
 }
 
 const char *traffic_path_name(enum traffic_path path)
@@ -66,6 +73,23 @@ void traffic_add(struct traffic *sum, const struct traffic *t)
     sum->around_cache_bytes += t->around_cache_bytes;
     for (unsigned i = 0; i < TRAFFIC_N_STAGES; i++)
         sum->stage_ns[i] += t->stage_ns[i];
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        sum->wait_ns[i] += t->wait_ns[i];
+}
+
+/* Copies both ways and kernels overlap. */
+uint64_t traffic_work_ns(const struct traffic *t)
+{
+    const uint64_t *ns = t->stage_ns;
+    uint64_t device_ns = max_u64(ns[TRAFFIC_TO_DEVICE], ns[TRAFFIC_FROM_DEVICE]);
+    return ns[TRAFFIC_SOURCE] + max_u64(ns[TRAFFIC_KERNEL], device_ns) + ns[TRAFFIC_SINK];
+}
+
+void traffic_pack_waits(msgpack_packer *p, const uint64_t *wait_ns)
+{
+    msgpack_pack_map(p, TRAFFIC_N_WAITS);
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        pack_key_f64(p, wait_names[i], (double)wait_ns[i] / 1e9);
 }
 
 static void pack_paths(msgpack_packer *p, const char *key, const uint64_t *by_path)
@@ -113,6 +137,7 @@ static void update_ns(uint64_t *number, const msgpack_object *map, const char *k
 void traffic_update(struct traffic *t, const msgpack_object *map)
 {
     const msgpack_object *bytes = map_find(map, "bytes"), *seconds = map_find(map, "seconds");
+    const msgpack_object *waits = map_find(map, "waits");
     const msgpack_object *read = bytes ? map_find(bytes, "read") : NULL;
     const msgpack_object *written = bytes ? map_find(bytes, "write") : NULL;
     for (unsigned i = 0; i < TRAFFIC_N_PATHS; i++) {
@@ -122,4 +147,6 @@ void traffic_update(struct traffic *t, const msgpack_object *map)
     update_u64(&t->around_cache_bytes, map, "around_cache_bytes");
     for (unsigned i = 0; i < TRAFFIC_N_STAGES; i++)
         update_ns(&t->stage_ns[i], seconds, stage_names[i]);
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        update_ns(&t->wait_ns[i], waits, wait_names[i]);
 }

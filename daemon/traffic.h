@@ -26,23 +26,37 @@ enum traffic_stage {
     TRAFFIC_N_STAGES
 };
 
+/* What a job waits for that nobody is at. */
+enum traffic_wait {
+    TRAFFIC_INPUT, /* its clients, or a disk */
+    TRAFFIC_ROOM,  /* of the pool */
+    TRAFFIC_TURN,  /* others go first */
+    TRAFFIC_N_WAITS
+};
+
 struct traffic {
     uint64_t read_bytes[TRAFFIC_N_PATHS], write_bytes[TRAFFIC_N_PATHS];
     uint64_t around_cache_bytes; /* of those written to files: past the page cache */
     uint64_t stage_ns[TRAFFIC_N_STAGES];
+    uint64_t wait_ns[TRAFFIC_N_WAITS]; /* at the worker */
 };
 
 /* The way of an array at this location. */
 enum traffic_path traffic_path_of(const struct location *at);
 const char *traffic_path_name(enum traffic_path path);
 const char *traffic_stage_name(enum traffic_stage stage);
+const char *traffic_wait_name(enum traffic_wait wait);
 
 uint64_t traffic_sum(const uint64_t *by_path); /* of TRAFFIC_N_PATHS */
+/* Of threads, and of the device where it took longer than what went on beside it: no waits. */
+uint64_t traffic_work_ns(const struct traffic *t);
 void traffic_add(struct traffic *sum, const struct traffic *t);
 
 /* {read: {PATH: bytes}, write: {PATH: bytes}}, ways that were not used left out. */
 void traffic_pack_bytes(msgpack_packer *p, const uint64_t *read_by_path,
                         const uint64_t *write_by_path);
-/* From a map with the keys bytes, around_cache_bytes and seconds. What is absent stays; nothing
- * becomes less than it was in *t. */
+/* {input, room, turn}, in seconds. */
+void traffic_pack_waits(msgpack_packer *p, const uint64_t *wait_ns);
+/* From a map with the keys bytes, around_cache_bytes, seconds and waits. What is absent stays;
+ * nothing becomes less than it was in *t. */
 void traffic_update(struct traffic *t, const msgpack_object *map);

@@ -283,7 +283,8 @@ def test_each_job_has_one_line(start):
     line, f = lines[good]
     assert re.fullmatch(
         rf"gpuarrayd: info: job: done JOB={good} UID={os.geteuid()} CODE=ok ENGINE=cpu "
-        r"QUEUED_SECONDS=0\.\d{6} RUN_SECONDS=\d\.\d{6} READ_BYTES=24 WRITTEN_BYTES=24 LABEL=\"\"",
+        r"QUEUED_SECONDS=0\.\d{6} RUN_SECONDS=\d\.\d{6} INPUT_SECONDS=0\.\d{6} ROOM_SECONDS=0\.\d{6} "
+        r"TURN_SECONDS=0\.\d{6} READ_BYTES=24 WRITTEN_BYTES=24 LABEL=\"\"",
         line)
     line, f = lines[bad]
     assert (f["CODE"], f["UID"]) == ("negative-integer-power", str(os.geteuid()))

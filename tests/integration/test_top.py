@@ -95,7 +95,7 @@ def busy(start, zeros):  # noqa: F811
 def test_the_screen_shows_what_runs_and_what_waits(busy):
     daemon, first, second = busy
     top = Top(daemon.socket, "--delay", "0.2")
-    running = top.wait_for(row_of(rf"^ *{first} +\S+ +running +cpu +\d+% +\d\S* [kMG]?B/s .* the long"))
+    running = top.wait_for(row_of(rf"^ *{first} +\S+ +(?:working|input|turn) +cpu +\d+% +\d\S* [kMG]?B/s .* the long"))
     display = top.screen.display
     queued = row_of(rf"^ *{second} ")(display)
     assert re.search(r" queued +cpu +- +- +\d+\.\d s +- the one tha", queued), queued
@@ -105,11 +105,11 @@ def test_the_screen_shows_what_runs_and_what_waits(busy):
     assert re.match(r"1 running, 1 queued; 0 done, 0 failed or cancelled; 2 sessions", display[1])
     assert re.match(r"read \d\S* [kMG]B/s, write 0 B/s; \d+ of \d+ slots lent, ", display[2])
     assert display[3].strip() == ""
-    assert display[4].split() == "USER SESS RUN QUEUE READ/s WRITE/s REGIONS WAITED".split()
+    assert display[4].split() == "USER WT SHARE RUN QUEUE READ/s WRITE/s INPUT ROOM TURN".split()
     user = display[5].split()
-    assert user[1:4] == ["2", "1", "1"] and user[-1] in "sm"
+    assert user[1:5] == ["1", "100%", "1", "1"] and user[-1] in "sm" and float(user[-2]) > 0
     assert display[6].strip() == ""
-    assert display[7].split() == "JOB USER STATE ENGINE DONE RATE QUEUED RUNNING LABEL".split()
+    assert display[7].split() == "JOB USER STAGE ENGINE DONE RATE QUEUED RUNNING LABEL".split()
     assert display[8] == running and all(not line.strip() for line in display[10:])
     header = top.screen.buffer[4]
     assert all(header[column].reverse for column in range(80))
@@ -130,13 +130,13 @@ def test_the_screen_shows_what_runs_and_what_waits(busy):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_gives_the_terminal_back(busy, number):
     top = Top(busy[0].socket, "-d", "60")
-    top.wait_for(row_of("running"))
+    top.wait_for(row_of("(working|input|turn) +cpu"))
     assert top.end(number=number) == 130
 
 
 def test_ctrl_c_on_the_terminal(busy):
     top = Top(busy[0].socket)
-    top.wait_for(row_of("running"))
+    top.wait_for(row_of("(working|input|turn) +cpu"))
     assert top.end(key=b"\x03") == 130
 
 
@@ -173,11 +173,11 @@ def test_plain_text_without_a_terminal(busy, tmp_path):
     daemon, first, second = busy
     once = daemon.ctl("top", "--once").stdout
     assert "\x1b" not in once and all(len(line) <= 80 for line in once.splitlines())
-    assert re.search(rf"^ *{first} +\S+ +running +cpu +\d+% +- ", once, re.M)
+    assert re.search(rf"^ *{first} +\S+ +(?:working|input|turn) +cpu +\d+% +- ", once, re.M)
     assert re.search(rf"^ *{second} +\S+ +queued ", once, re.M)
     twice = daemon.ctl("top", "-n", "2", "-d", "0.3").stdout
     assert twice.count("JOB USER") == 2
-    assert re.search(rf"^ *{first} +\S+ +running +cpu +\d+% +\d\S* [kMG]?B/s", twice, re.M)
+    assert re.search(rf"^ *{first} +\S+ +(?:working|input|turn) +cpu +\d+% +\d\S* [kMG]?B/s", twice, re.M)
     for words in (["-n", "0"], ["-n", "-1"], ["-n", "two"], ["-d", "0"], ["-d", "nan"],
                   ["--delay", "1e9"], ["--delya", "1"], ["job"]):
         assert daemon.ctl("top", *words, check=False).returncode == 2, words

@@ -8,15 +8,17 @@ struct top_user {
     uint32_t uid;
     char name[STATS_USER_SIZE];
     uint64_t n_sessions, n_running, n_queued, n_settling;
-    uint64_t read_bytes, write_bytes, region_bytes;
-    double waited_s;
+    uint64_t weight, read_bytes, write_bytes;
+    double work_s, input_s, room_s, turn_s;
+    double work_since_s; /* the answer before */
+    double share;        /* of all users' of that; NaN: not known */
     double read_rate, write_rate;
 };
 
 struct top_job {
     uint64_t id;
     uint32_t uid;
-    char user[STATS_USER_SIZE], state[16], engine[16], label[64];
+    char user[STATS_USER_SIZE], state[16], stage[16], engine[16], label[64];
     uint64_t n_tiles_done, n_tiles, moved_bytes; /* read and written */
     double queued_s, running_s;
     double rate;

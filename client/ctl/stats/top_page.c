@@ -8,6 +8,9 @@
  *     (nothing)
  *     JOB ...
  *
+ * INPUT, ROOM and TURN are how long jobs of a user waited for clients and disks, for memory of the
+ * pool, and for others; STAGE is what a job is at, or waits for.
+ *
  * Who settles counts as running. Everything fits 80 columns; a label takes what is left on its
  * line. Where lines are few, users get a third of them or what jobs leave, and a section that is
  * cut says by how much.
@@ -117,12 +120,16 @@ static void add_totals(struct top_page *page, const struct top_snapshot *s,
 
 static void add_user(struct top_page *page, const struct top_user *u, const struct top_frame *frame)
 {
-    char text[TOP_LINE_BYTES], name[80], a[40], b[40], c[32], t[16];
-    top_fit(name, sizeof(name), u->name, 14, true);
-    snprintf(text, sizeof(text), "%s %4" PRIu64 " %4" PRIu64 " %5" PRIu64 " %10s %10s %9s %8s",
-             name, u->n_sessions, u->n_running + u->n_settling, u->n_queued,
-             top_format_rate(u->read_rate, a), top_format_rate(u->write_rate, b),
-             ctl_format_bytes((double)u->region_bytes, c), stats_format_time(u->waited_s, t));
+    char text[TOP_LINE_BYTES], name[80], share[16] = "-", a[40], b[40], input[16], room[16],
+                                         turn[16];
+    top_fit(name, sizeof(name), u->name, 11, true);
+    if (!isnan(u->share))
+        snprintf(share, sizeof(share), "%.0f%%", 100 * u->share);
+    snprintf(text, sizeof(text),
+             "%s %4" PRIu64 " %5s %4" PRIu64 " %5" PRIu64 " %10s %10s %7s %7s %7s", name, u->weight,
+             share, u->n_running + u->n_settling, u->n_queued, top_format_rate(u->read_rate, a),
+             top_format_rate(u->write_rate, b), stats_format_time(u->input_s, input),
+             stats_format_time(u->room_s, room), stats_format_time(u->turn_s, turn));
     add(page, frame, TOP_PLAIN, text);
 }
 
@@ -138,7 +145,7 @@ static void add_job(struct top_page *page, const struct top_job *j, const struct
     if (!is_queued)
         stats_format_time(j->running_s, r);
     snprintf(text, sizeof(text), "%12" PRIu64 " %s %-8.8s %-6.6s %4s %9s %7s %7s %s", j->id, user,
-             j->state, j->engine, done, top_format_rate(j->rate, a),
+             j->stage, j->engine, done, top_format_rate(j->rate, a),
              stats_format_time(j->queued_s, q), r, j->label);
     add(page, frame, TOP_PLAIN, text);
 }
@@ -157,7 +164,7 @@ static void add_users(struct top_page *page, const struct top_snapshot *s,
     size_t n = n_all <= room ? s->n_users : room > 0 ? room - 1 : 0;
     n = n < s->n_users ? n : s->n_users;
     add(page, frame, TOP_HEADER,
-        "USER           SESS  RUN QUEUE     READ/s    WRITE/s   REGIONS   WAITED");
+        "USER          WT SHARE  RUN QUEUE     READ/s    WRITE/s   INPUT    ROOM    TURN");
     for (size_t i = 0; i < n; i++)
         add_user(page, &s->users[i], frame);
     if (n < n_all && room > 0)
@@ -172,7 +179,7 @@ static void add_jobs(struct top_page *page, const struct top_snapshot *s,
     n = n < s->n_jobs ? n : s->n_jobs;
     add(page, frame, TOP_PLAIN, "");
     add(page, frame, TOP_HEADER,
-        "         JOB USER     STATE    ENGINE DONE      RATE  QUEUED RUNNING LABEL");
+        "         JOB USER     STAGE    ENGINE DONE      RATE  QUEUED RUNNING LABEL");
     for (size_t i = 0; i < n; i++)
         add_job(page, &s->jobs[i], frame);
     if (n < n_all && room > 0)

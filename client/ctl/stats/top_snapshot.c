@@ -44,11 +44,24 @@ static void read_user(struct top_user *u, struct json_object *map)
                            .n_settling = stats_u64(map, "jobs_settling"),
                            .read_bytes = stats_u64(map, "read_bytes"),
                            .write_bytes = stats_u64(map, "write_bytes"),
-                           .region_bytes = stats_u64(map, "region_bytes"),
-                           .waited_s = stats_f64(map, "waited_s"),
+                           .weight = stats_u64(map, "weight"),
+                           .work_s = stats_f64(map, "work_s"),
+                           .input_s = stats_f64(map, "input_s"),
+                           .room_s = stats_f64(map, "room_s"),
+                           .turn_s = stats_f64(map, "turn_s"),
+                           .share = NAN,
                            .read_rate = NAN,
                            .write_rate = NAN};
     stats_user_name(u->uid, u->name);
+}
+
+/* What a reader wants to know at once: what one that runs is at, or that another waits, and if it
+ * is for room, that. */
+static void set_stage(struct top_job *j, const char *stage)
+{
+    bool is_running = strcmp(j->state, "running") == 0 && stage[0];
+    bool lacks_room = strcmp(j->state, "queued") == 0 && strcmp(stage, "room") == 0;
+    copy(j->stage, sizeof(j->stage), is_running ? stage : lacks_room ? "no room" : j->state);
 }
 
 static void read_job(struct top_job *j, struct json_object *map)
@@ -65,6 +78,7 @@ static void read_job(struct top_job *j, struct json_object *map)
     bool is_paused = json_object_get_boolean(stats_at(map, "paused"));
     copy(j->state, sizeof(j->state), is_paused ? "paused" : stats_text(map, "state"));
     copy(j->engine, sizeof(j->engine), stats_text(map, "engine"));
+    set_stage(j, stats_text(map, "stage"));
     copy(j->label, sizeof(j->label), stats_text(map, "label"));
 }
 
@@ -150,10 +164,21 @@ static void user_rates(struct top_user *u, const struct top_snapshot *before, do
         const struct top_user *b = &before->users[i];
         if (b->uid != u->uid)
             continue;
+        u->work_since_s = fmax(u->work_s - b->work_s, 0);
         u->read_rate = rate(u->read_bytes, b->read_bytes, seconds);
         u->write_rate = rate(u->write_bytes, b->write_bytes, seconds);
         return;
     }
+}
+
+/* Of those that were there before. */
+static void user_shares(struct top_snapshot *now)
+{
+    double all_s = 0;
+    for (size_t i = 0; i < now->n_users; i++)
+        all_s += now->users[i].work_since_s;
+    for (size_t i = 0; i < now->n_users && all_s > 0; i++)
+        now->users[i].share = now->users[i].work_since_s / all_s;
 }
 
 /* A job that was not there, or waited, has begun since. */
@@ -213,6 +238,7 @@ void top_snapshot_compare(struct top_snapshot *now, const struct top_snapshot *b
         now->write_rate = rate(now->write_bytes, before->write_bytes, seconds);
         for (size_t i = 0; i < now->n_users; i++)
             user_rates(&now->users[i], before, seconds);
+        user_shares(now);
         for (size_t i = 0; i < now->n_jobs; i++)
             job_rate(&now->jobs[i], before, seconds);
     }

@@ -93,6 +93,7 @@ static void give(struct broker *broker, struct worker *w, struct job *job)
     job->n_attempts++;
     job->n_tiles_done = job->read_bytes = job->write_bytes = job->n_slots = 0;
     job->started_ns = loop_now_ns();
+    job->stage[0] = '\0';
     metrics_started(&broker->metrics, job);
     job_times_begun(job);
     int r = worker_send_job(w, job);
@@ -255,9 +256,13 @@ void dispatch_progress(struct broker *broker, const struct message *message)
 
 void dispatch_moved(struct broker *broker, const struct message *message)
 {
+    struct gad_error ignored;
     struct job *job = read_numbers(broker, &message->params);
-    if (job)
-        metrics_moved(&broker->metrics, job, &message->params);
+    if (!job)
+        return;
+    if (map_copy_str(&message->params, "stage", job->stage, sizeof(job->stage), &ignored) != 0)
+        job->stage[0] = '\0';
+    metrics_moved(&broker->metrics, job, &message->params);
 }
 
 /* After the worker's end ---------------------------------------------------------------------- */

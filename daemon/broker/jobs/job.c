@@ -87,6 +87,18 @@ const char *job_state_name(enum job_state state)
     return state_names[state];
 }
 
+enum traffic_wait job_queue_wait(const struct job *job)
+{
+    return job->item.lacked_room ? TRAFFIC_ROOM : TRAFFIC_TURN;
+}
+
+uint64_t job_wait_ns(const struct job *job, enum traffic_wait wait, uint64_t now_ns)
+{
+    uint64_t ns = job->queue_wait_ns[wait] + job->traffic.wait_ns[wait];
+    bool waits_now = job->state == JOB_QUEUED && wait == job_queue_wait(job);
+    return waits_now && now_ns > job->queued_since_ns ? ns + now_ns - job->queued_since_ns : ns;
+}
+
 uid_t job_uid(const struct job *job)
 {
     return job->user->uid;

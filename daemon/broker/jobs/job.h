@@ -23,6 +23,8 @@
 #define JOBS_FETCHED_BYTES (JOBS_UNREAD_BYTES / JOBS_FETCHED_SHARE)
 
 struct broker;
+#define JOB_STAGE_SIZE 16
+
 struct metrics_user;
 struct region;
 struct result;
@@ -112,6 +114,8 @@ struct job {
     uint64_t submitted_ns, started_ns, ended_ns; /* started: of the last attempt */
     uint64_t queued_since_ns;                    /* last */
     struct traffic traffic;                      /* of this attempt, as far as it was told */
+    uint64_t queue_wait_ns[TRAFFIC_N_WAITS];     /* of all attempts, in the queue */
+    char stage[JOB_STAGE_SIZE];                  /* as its worker told last, of this attempt */
     struct metrics_user *metrics_user;           /* until it ends; NULL: none */
     unsigned counted_as;                         /* an enum metrics_state */
 
@@ -146,6 +150,10 @@ bool job_can_move(enum job_state from, enum job_state to);
 void job_set_state(struct job *job, enum job_state state); /* asserts job_can_move() */
 bool job_has_ended(const struct job *job);
 const char *job_state_name(enum job_state state);
+/* What it waits for in the queue. */
+enum traffic_wait job_queue_wait(const struct job *job);
+/* Of all waits for that so far, those that its worker told included. */
+uint64_t job_wait_ns(const struct job *job, enum traffic_wait wait, uint64_t now_ns);
 uid_t job_uid(const struct job *job);
 
 /* A job that has ended becomes a record; older ones may go. */

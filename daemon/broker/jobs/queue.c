@@ -310,7 +310,7 @@ static int lend_carry(struct queue *queue, const struct carry_maps *maps, struct
     if (!wants_carry(item))
         return 0;
     if (!is_within_share(queue, maps, item)) {
-        queue->is_short = true;
+        queue->is_short = item->lacked_room = true;
         return -EAGAIN;
     }
     bool is_beside = must_wait(queue, item);
@@ -318,6 +318,7 @@ static int lend_carry(struct queue *queue, const struct carry_maps *maps, struct
     if (r == -EAGAIN && !is_beside)
         queue->starving = item;
     queue->is_short |= r == -EAGAIN;
+    item->lacked_room |= r == -EAGAIN;
     if (r)
         return r;
     for (unsigned i = 0; i < CARRY_N; i++)

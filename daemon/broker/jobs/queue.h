@@ -45,6 +45,7 @@ struct queue_item { /* embedded in the job; zeroed at first */
     uint64_t reply_bytes; /* of its result, which waits for the client */
     bool is_suspect;
     bool is_paused;                 /* is not admitted; see queue_set_paused() */
+    bool lacked_room;               /* of the memory that it wants, when it was asked last */
     struct extent carries[CARRY_N]; /* while active, unless parked */
     bool is_parked;                 /* active, but waits for its client without a carry */
 };

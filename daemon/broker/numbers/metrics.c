@@ -148,9 +148,15 @@ static void leave_queue(struct metrics *metrics, struct job *job, enum metrics_s
 {
     bool has_waited = job->counted_as == METRICS_QUEUED && now_ns > job->queued_since_ns;
     uint64_t ns = has_waited ? now_ns - job->queued_since_ns : 0;
+    enum traffic_wait wait = job_queue_wait(job);
     metrics->queue_ns += ns;
-    if (job->metrics_user)
+    metrics->traffic.wait_ns[wait] += ns;
+    job->queue_wait_ns[wait] += ns;
+    if (job->metrics_user) {
         job->metrics_user->waited_ns += ns;
+        job->metrics_user->wait_ns[wait] += ns;
+    }
+    job->item.lacked_room = false;
     move(metrics, job, to);
 }
 
@@ -202,6 +208,8 @@ static struct traffic difference(const struct traffic *now, const struct traffic
     more.around_cache_bytes -= before->around_cache_bytes;
     for (unsigned i = 0; i < TRAFFIC_N_STAGES; i++)
         more.stage_ns[i] -= before->stage_ns[i];
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        more.wait_ns[i] -= before->wait_ns[i];
     return more;
 }
 
@@ -215,5 +223,8 @@ void metrics_moved(struct metrics *metrics, struct job *job, const msgpack_objec
     if (user) {
         user->read_bytes += traffic_sum(more.read_bytes);
         user->write_bytes += traffic_sum(more.write_bytes);
+        user->work_ns += traffic_work_ns(&job->traffic) - traffic_work_ns(&before);
+        for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+            user->wait_ns[i] += more.wait_ns[i];
     }
 }

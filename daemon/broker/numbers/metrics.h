@@ -26,7 +26,9 @@ struct metrics_user {
     struct list link; /* who did something last comes first */
     uid_t uid;
     uint64_t read_bytes, write_bytes;
-    uint64_t waited_ns; /* jobs in the queue; without those that wait now */
+    uint64_t waited_ns;                /* jobs in the queue; without those that wait now */
+    uint64_t work_ns;                  /* of threads and devices, for its jobs */
+    uint64_t wait_ns[TRAFFIC_N_WAITS]; /* of its jobs; in the queue, too, as waited_ns */
     struct metrics_jobs jobs;
 };
 
@@ -43,8 +45,8 @@ struct metrics {
     uint64_t n_ended[GAD_STATUS_COUNT];    /* jobs, by outcome */
     uint64_t n_refusals[GAD_STATUS_COUNT]; /* requests and connections */
     struct metrics_scans scans;
-    struct traffic traffic;
-    uint64_t queue_ns; /* jobs in the queue; without those that wait now */
+    struct traffic traffic; /* of its waits those in the queue, too, as queue_ns */
+    uint64_t queue_ns;      /* jobs in the queue; without those that wait now */
     struct metrics_jobs jobs;
     struct list users;
     unsigned n_users;

@@ -4,8 +4,8 @@
  * names of arguments or files, no names of clients. A job's label is told to its own user, to root
  * and to the daemon's user.
  *
- * The reply must fit a frame, 1 MiB and 65536 objects: at most STATS_MAX_USERS users of ten pairs
- * and STATS_MAX_JOBS jobs of twelve pairs are told, and how many were left out. Jobs that run come
+ * The reply must fit a frame, 1 MiB and 65536 objects: at most STATS_MAX_USERS users of 14 pairs
+ * and STATS_MAX_JOBS jobs of 16 pairs are told, and how many were left out. Jobs that run come
  * before jobs that wait, and of those no user takes more than its part of the places.
  *
  * What the workers have to say arrives with the request's wait (ask.c); their jobs' traffic was
@@ -25,8 +25,8 @@
 #include "proto/util.h"
 #include "proto/wire/pack.h"
 
-#define USER_BYTES      160u /* about what one takes in the reply */
-#define JOB_BYTES       200u
+#define USER_BYTES      240u /* about what one takes in the reply */
+#define JOB_BYTES       280u
 #define MIN_QUEUED_EACH 16u /* jobs in the queue that are told of each user, if there is room */
 
 struct listing { /* of jobs, packed into the broker's scratch writer */
@@ -94,6 +94,8 @@ static void pack_traffic(msgpack_packer *p, const struct metrics *m, uint64_t no
     pack_key_f64(p, "queue", seconds(m->queue_ns + metrics_waiting_ns(&m->jobs, now_ns)));
     for (unsigned i = 0; i < TRAFFIC_N_STAGES; i++)
         pack_key_f64(p, traffic_stage_name((enum traffic_stage)i), seconds(m->traffic.stage_ns[i]));
+    pack_str(p, "waits");
+    traffic_pack_waits(p, m->traffic.wait_ns);
 }
 
 static void pack_of_worker(msgpack_packer *p, const struct info_answer *answer, const char *key)
@@ -193,12 +195,38 @@ static void pack_engines(msgpack_packer *p, const struct broker *broker,
         pack_engine(p, broker->workers[i], &answers[i]);
 }
 
+/* Of users and jobs. */
+static const char *const wait_keys[TRAFFIC_N_WAITS] = {
+    [TRAFFIC_INPUT] = "input_s", [TRAFFIC_ROOM] = "room_s", [TRAFFIC_TURN] = "turn_s"};
+
 /* Users --------------------------------------------------------------------------------------- */
+
+struct waiting { /* of a user's jobs, in the queue now */
+    uint64_t now_ns, wait_ns[TRAFFIC_N_WAITS];
+};
+
+static bool count_waiting(void *userdata, const struct job *job)
+{
+    struct waiting *w = userdata;
+    if (job->state == JOB_QUEUED && w->now_ns > job->queued_since_ns)
+        w->wait_ns[job_queue_wait(job)] += w->now_ns - job->queued_since_ns;
+    return true;
+}
+
+static void pack_user_waits(msgpack_packer *p, const struct broker *broker,
+                            const struct metrics_user *user, uint64_t now_ns)
+{
+    struct waiting waiting = {.now_ns = now_ns};
+    if (user->jobs.n[METRICS_QUEUED] > 0)
+        jobs_for_each_live(broker->jobs, user->uid, count_waiting, &waiting);
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        pack_key_f64(p, wait_keys[i], seconds(user->wait_ns[i] + waiting.wait_ns[i]));
+}
 
 static void pack_user(msgpack_packer *p, const struct broker *broker,
                       const struct metrics_user *user, uint64_t now_ns)
 {
-    msgpack_pack_map(p, 10);
+    msgpack_pack_map(p, 14);
     pack_key_u64(p, "uid", user->uid);
     pack_key_u64(p, "weight", account_weight(broker->accounts, user->uid));
     pack_key_u64(p, "sessions", account_use(broker->accounts, user->uid, ACCOUNT_SESSIONS));
@@ -209,6 +237,8 @@ static void pack_user(msgpack_packer *p, const struct broker *broker,
     pack_key_u64(p, "write_bytes", user->write_bytes);
     pack_key_u64(p, "region_bytes", account_use(broker->accounts, user->uid, ACCOUNT_REGION_BYTES));
     pack_key_f64(p, "waited_s", seconds(user->waited_ns + metrics_waiting_ns(&user->jobs, now_ns)));
+    pack_key_f64(p, "work_s", seconds(user->work_ns));
+    pack_user_waits(p, broker, user, now_ns);
 }
 
 static void pack_users(msgpack_packer *p, const struct broker *broker, uint64_t now_ns)
@@ -225,6 +255,11 @@ static void pack_users(msgpack_packer *p, const struct broker *broker, uint64_t 
 
 /* Jobs ---------------------------------------------------------------------------------------- */
 
+static const char *stage_of(const struct job *job)
+{
+    return job->state == JOB_QUEUED ? traffic_wait_name(job_queue_wait(job)) : job->stage;
+}
+
 static void pack_job(const struct listing *l, const struct job *job)
 {
     msgpack_packer *p = &l->broker->scratch.packer;
@@ -232,7 +267,7 @@ static void pack_job(const struct listing *l, const struct job *job)
     bool is_queued = job->state == JOB_QUEUED;
     uint64_t begin_ns = is_queued ? l->now_ns : job->started_ns;
     bool is_paused = pause_is_on(job);
-    msgpack_pack_map(p, 10u + tells_label + is_paused);
+    msgpack_pack_map(p, 14u + tells_label + is_paused);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "uid", job_uid(job));
     pack_key_str(p, "state", job_state_name(job->state));
@@ -243,6 +278,9 @@ static void pack_job(const struct listing *l, const struct job *job)
     pack_key_u64(p, "write_bytes", job->write_bytes);
     pack_key_f64(p, "queued_s", seconds_between(job->submitted_ns, begin_ns));
     pack_key_f64(p, "running_s", is_queued ? 0 : seconds_between(job->started_ns, l->now_ns));
+    pack_key_str(p, "stage", stage_of(job));
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        pack_key_f64(p, wait_keys[i], seconds(job_wait_ns(job, (enum traffic_wait)i, l->now_ns)));
     if (is_paused)
         pack_key_bool(p, "paused", true);
     if (tells_label)
@@ -327,7 +365,7 @@ void stats_reply(const struct info_asker *asker, const struct info_answer *answe
                               .sees_all = session_is_admins(session)};
     list_jobs(&listing);
     message_begin_result(&broker->writer, asker->id);
-    msgpack_pack_map(p, 16);
+    msgpack_pack_map(p, 17);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_f64(p, "uptime_s", seconds_between(broker->started_ns, now_ns));
     pack_key_u64(p, "private_bytes", sampler_broker_bytes());

@@ -59,7 +59,7 @@ static uint64_t around_bytes(const struct wjob *job)
     return n_bytes;
 }
 
-/* The five pairs that tell what was moved and how long it took. */
+/* The six pairs that tell what was moved, how long it took and what it waited for. */
 static void pack_traffic(msgpack_packer *p, const struct wjob *job)
 {
     const struct measure *m = &job->measure;
@@ -70,13 +70,15 @@ static void pack_traffic(msgpack_packer *p, const struct wjob *job)
     traffic_pack_bytes(p, m->read_bytes, m->write_bytes);
     pack_str(p, "seconds");
     pack_seconds(p, job);
+    pack_str(p, "waits");
+    traffic_pack_waits(p, job->wait_ns);
 }
 
 static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *job,
                         struct tail *ret_tail)
 {
     const struct measure *m = &job->measure;
-    msgpack_pack_map(p, 10 + walk_product_n_pairs(job));
+    msgpack_pack_map(p, 11 + walk_product_n_pairs(job));
     pack_key_str(p, "engine", w->engine->name);
     pack_key_str(p, "level", w->engine->level);
     pack_key_u64(p, "tiles", job->n_all_tiles_done);
@@ -92,13 +94,14 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
         pack_output(p, job, i, ret_tail);
 }
 
-static int send_moved(struct worker *w, const struct wjob *job)
+static int send_moved(struct worker *w, const struct wjob *job, enum wjob_stage stage)
 {
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "job.moved");
     msgpack_packer *p = &w->writer.packer;
-    msgpack_pack_map(p, 9);
+    msgpack_pack_map(p, 11);
     pack_key_u64(p, "job", job->identity.id);
+    pack_key_str(p, "stage", wjob_stage_name(stage));
     pack_key_u64(p, "tiles_done", job->n_all_tiles_done);
     pack_key_u64(p, "tiles", job->plan.n_tiles);
     pack_key_u64(p, "slots", job->n_slots);
@@ -109,14 +112,15 @@ static int send_moved(struct worker *w, const struct wjob *job)
 void worker_report_moved(struct wjob *job, void *worker)
 {
     /* Without memory there is no notification; the next one may have some. */
-    if (send_moved(worker, job))
+    struct worker *w = worker;
+    if (send_moved(w, job, sched_settle_wait(w->sched, job)))
         return;
 }
 
 int worker_reply(struct worker *w, const struct wjob *job)
 {
     struct tail tail = {NULL, 0};
-    int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job) : 0;
+    int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job, WSTAGE_ENDING) : 0;
     if (r)
         return r;
     message_writer_clear(&w->writer);

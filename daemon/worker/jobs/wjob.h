@@ -86,6 +86,9 @@ struct wjob {
     uint64_t turn_ns;             /* with rings: what a turn takes, lately */
     uint64_t heard_ns;            /* with rings: when a client answered or a turn ended last */
     uint64_t idle_since_ns;       /* with rings: no tile is in hand since; 0: some is */
+    uint64_t still_since_ns;      /* nobody is at it since; 0: somebody is (turns/waits.c) */
+    bool lacked_room;             /* since then a slot was looked for in vain */
+    uint64_t wait_ns[TRAFFIC_N_WAITS];
 
     /* outcome */
     _Atomic bool is_stopped; /* read by tiles in between */

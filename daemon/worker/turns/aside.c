@@ -108,6 +108,7 @@ void sched_resume(struct sched *s, struct thread_context *th, bool with_place)
     th->next = NULL;
     th->aside = NULL;
     th->has_place = with_place;
+    sched_wait_was_for(job, TRAFFIC_TURN);
     job->n_in_flight++;
     s->n_busy++;
     s->n_kept += tile->is_long;
@@ -125,6 +126,7 @@ static void leave(struct sched *s, struct thread_context *th, struct tile *tile)
     th->next = NULL;
     th->aside = tile;
     job->n_in_flight--;
+    sched_wait_begins(job);
     s->n_busy--;
     s->n_kept -= tile->is_long;
 }

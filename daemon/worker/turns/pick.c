@@ -14,8 +14,7 @@
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
 
-static bool can_have_slot(const struct sched *s, const struct wjob *job,
-                          const struct pass_ports *ports)
+bool sched_has_room(const struct sched *s, const struct wjob *job, const struct pass_ports *ports)
 {
     return !ports->needs_slot || slots_can_lend(s->slots, job->is_express);
 }
@@ -28,7 +27,7 @@ static bool is_tile_ready(const struct sched *s, const struct wjob *job, const s
         return false;
     if (tile->is_long && !tile->is_kept && !sched_may_begin_long(s, job->identity.user))
         return false;
-    return can_have_slot(s, job, tile->ports) && wjob_has_blocks(tile);
+    return sched_has_room(s, job, tile->ports) && wjob_has_blocks(tile);
 }
 
 /* The ready one that comes first in the array. */
@@ -66,7 +65,7 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
         return false;
     if (job->walk.next.is_long && !sched_may_begin_long(s, job->identity.user))
         return false;
-    return can_have_slot(s, job, ports) && wjob_has_next_blocks(job);
+    return sched_has_room(s, job, ports) && wjob_has_next_blocks(job);
 }
 
 /* The slots under its carry have come back: the job begins. */
@@ -75,8 +74,10 @@ static void try_begin(struct sched *s, struct wjob *job)
     const struct wjob_identity *id = &job->identity;
     char *carry = NULL;
     if (id->carry_size_bytes > 0) {
-        if (!slots_claim_is_clear(s->slots, id->carry_offset_bytes, id->carry_size_bytes))
+        if (!slots_claim_is_clear(s->slots, id->carry_offset_bytes, id->carry_size_bytes)) {
+            job->lacked_room = true;
             return;
+        }
         carry = slots_carry(s->slots, id->carry_offset_bytes, id->carry_size_bytes);
     }
     char *product_carry = carry;
@@ -86,13 +87,25 @@ static void try_begin(struct sched *s, struct wjob *job)
     wjob_begin(job, carry, product_carry);
 }
 
+static bool lacks_room(const struct sched *s, const struct wjob *job)
+{
+    const struct pass_ports *ports = job->waiting              ? job->waiting->ports
+                                     : wjob_has_next_tile(job) ? job->walk.next.ports
+                                                               : NULL;
+    return ports && !sched_has_room(s, job, ports);
+}
+
 static bool is_ready(struct sched *s, struct wjob *job)
 {
     if (job->state == WJOB_CLAIMING)
         try_begin(s, job);
     if (job->state != WJOB_RUNNING || job->status || job->is_complete)
         return false;
-    return job->aside || can_begin_tile(s, job) || find_waiting(s, job);
+    if (job->aside || can_begin_tile(s, job) || find_waiting(s, job))
+        return true;
+    if (job->still_since_ns != 0)
+        job->lacked_room |= lacks_room(s, job);
+    return false;
 }
 
 /* Jobs that began and are over at once (nothing to compute), or could not begin. */
@@ -146,6 +159,7 @@ static bool pick_signal(struct sched *s, int next, struct turn *ret_turn)
         if (job->state != WJOB_RUNNING || job->status || !wjob_must_tell(job, (int)i != next))
             continue;
         job->wants_signal = false;
+        sched_wait_ends(job);
         job->n_in_flight++;
         *ret_turn = (struct turn){.job = job};
         return true;
@@ -233,6 +247,7 @@ bool sched_pick(struct sched *s, struct turn *ret_turn)
             sched_job_changed(s, job);
             continue;
         }
+        sched_wait_ends(job);
         job->n_in_flight++;
         if (job->idle_since_ns) {
             job->client_ns += clock_ns() - job->idle_since_ns;
@@ -296,6 +311,7 @@ static struct tile *pick_read(struct sched *s)
     if (!tile->next)
         s->reads_end = found;
     tile->next = NULL;
+    sched_wait_was_for(tile->job, TRAFFIC_INPUT);
     tile->job->n_in_flight++;
     return tile;
 }
@@ -323,6 +339,7 @@ static struct wjob *pick_opening(struct sched *s)
             continue;
         *p = job->next;
         job->next = NULL;
+        sched_wait_was_for(job, TRAFFIC_INPUT);
         job->n_in_flight++;
         return job;
     }

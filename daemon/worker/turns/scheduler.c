@@ -77,6 +77,7 @@ static void drop_opening(struct sched *s, const struct wjob *job)
 void sched_opened(struct sched *s, struct wjob *job, int status, const struct gad_error *error)
 {
     job->n_in_flight--;
+    sched_wait_begins(job);
     if (status)
         wjob_fail(job, status, error);
     if (job->state == WJOB_OPENING && !job->status)
@@ -121,6 +122,7 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
         pthread_mutex_unlock(&s->lock);
         return r;
     }
+    job->still_since_ns = job->begun_ns;
     enter_turns(s, job);
     s->n_rings += count_rings(job);
     if (job->walk.journal) {
@@ -144,6 +146,7 @@ void sched_cancel(struct sched *s, uint64_t job_id)
     pthread_mutex_lock(&s->lock);
     struct wjob *job = sched_find_job(s, job_id);
     if (job) {
+        (void)sched_settle_wait(s, job);
         wjob_fail(job, error_set(&error, GAD_CANCELLED, NULL, "the job was cancelled"), &error);
         sched_job_changed(s, job);
     }
@@ -307,6 +310,7 @@ void sched_job_changed(struct sched *s, struct wjob *job)
     if (job->state == WJOB_RUNNING && !job->status)
         wjob_advance(job);
     if (job->state < WJOB_ENDING && (job->status || job->is_complete)) {
+        sched_wait_ends(job);
         wjob_set_state(job, WJOB_ENDING);
         drop_opening(s, job);
         drop_tiles(s, job);
@@ -418,6 +422,7 @@ void sched_device_done(struct sched *s, struct tile *tile, int error)
     tile->is_computed = true;
     if (tile->state == TILE_WITH_DEVICE) {
         job->n_with_device--;
+        sched_wait_begins(job);
         s->n_with_device[tile->slot == NULL]--;
         charge_device(s, tile);
         wait_for_turn(s, tile, TILE_COMPUTED);
@@ -482,6 +487,7 @@ void sched_turn_over(struct sched *s, const struct turn *turn, struct thread_con
         job->idle_since_ns = clock_ns();
     if (job->status && job->state == WJOB_ENDING)
         drop_tiles(s, job);
+    sched_wait_begins(job);
     sched_job_changed(s, job);
 }
 
@@ -496,6 +502,7 @@ void sched_read_over(struct sched *s, struct tile *tile, int status, const struc
     } else {
         wait_for_turn(s, tile, TILE_STAGED);
     }
+    sched_wait_begins(job);
     sched_job_changed(s, job);
 }
 

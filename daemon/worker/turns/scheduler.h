@@ -74,6 +74,20 @@ int sched_tick(struct sched *s, void (*report)(struct wjob *job, void *argument)
 /* Calls report(job, argument) for every job that has not ended, under the lock. */
 void sched_each(struct sched *s, void (*report)(struct wjob *job, void *argument), void *argument);
 
+/* What a job is at, or waits for. Its waits are counted up to now. Under the lock. */
+enum wjob_stage {
+    WSTAGE_OPENING, /* its journal is read */
+    WSTAGE_WORKING, /* a thread is at it */
+    WSTAGE_DEVICE,
+    WSTAGE_INPUT,
+    WSTAGE_ROOM,
+    WSTAGE_TURN,
+    WSTAGE_PAUSED,
+    WSTAGE_ENDING,
+};
+enum wjob_stage sched_settle_wait(const struct sched *s, struct wjob *job);
+const char *wjob_stage_name(enum wjob_stage stage);
+
 struct sched_stats {
     struct slots_use slots;
     unsigned n_jobs, n_busy, n_rings;

@@ -88,6 +88,15 @@ void sched_leave_user(struct sched *s, uint32_t user, bool is_paused);
 unsigned sched_user_index(const struct sched *s, uint32_t user);
 struct wjob *sched_find_job(const struct sched *s, uint64_t job_id); /* NULL: there is none */
 
+/* waits.c. Nobody is at the job any more, unless somebody is; somebody is again; what it waited for
+ * until now was this. */
+void sched_wait_begins(struct wjob *job);
+void sched_wait_ends(struct wjob *job);
+void sched_wait_was_for(struct wjob *job, enum traffic_wait reason);
+enum wjob_stage sched_stage(const struct sched *s, const struct wjob *job);
+/* Whether a tile with these ports could have a slot, if it needs one. */
+bool sched_has_room(const struct sched *s, const struct wjob *job, const struct pass_ports *ports);
+
 /* aside.c. A thread without a place waits for one, or for the end. */
 void sched_sit_on_bench(struct sched *s, struct thread_context *th);
 /* A turn that was put aside goes on; without a place only as far as its end. */

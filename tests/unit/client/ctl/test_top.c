@@ -99,6 +99,43 @@ Test(top, rates_are_differences_over_the_daemons_time)
     top_snapshot_free(b);
 }
 
+Test(top, shares_are_of_the_work_between_two_answers)
+{
+    struct top_snapshot *a = snapshot_of("{\"uptime_s\": 10, \"users\": [{\"uid\": 1, \"work_s\": "
+                                         "100}, {\"uid\": 2, \"work_s\": 5}]}");
+    struct top_snapshot *b = snapshot_of(
+        "{\"uptime_s\": 12, \"users\": [{\"uid\": 1, \"work_s\": 101}, {\"uid\": 2, \"work_s\": 8,"
+        " \"jobs_running\": 1}, {\"uid\": 3, \"work_s\": 50}]}");
+    top_snapshot_compare(a, NULL);
+    cr_assert(isnan(a->users[0].share));
+    top_snapshot_compare(b, a);
+    cr_assert(eq(uint, b->users[0].uid, 2));
+    cr_assert(eq(dbl, b->users[0].share, 0.75));
+    cr_assert(eq(dbl, b->users[1].share, 0.25));
+    cr_assert(eq(dbl, b->users[2].share, 0)); /* who came only now */
+    top_snapshot_compare(b, b);
+    cr_assert(eq(dbl, b->users[0].share, 0.75)); /* no time has passed */
+    top_snapshot_free(a);
+    top_snapshot_free(b);
+}
+
+Test(top, a_stage_is_what_a_job_is_at_or_waits_for)
+{
+    struct top_snapshot *s = snapshot_of(
+        "{\"active\": [{\"job\": 1, \"state\": \"running\", \"stage\": \"input\"},"
+        " {\"job\": 2, \"state\": \"running\", \"stage\": \"\"}, {\"job\": 3, \"state\": "
+        "\"queued\","
+        " \"stage\": \"turn\"}, {\"job\": 4, \"state\": \"queued\", \"stage\": \"room\"},"
+        " {\"job\": 5, \"state\": \"settling\"}, {\"job\": 6, \"state\": \"queued\", \"paused\": "
+        "true,"
+        " \"stage\": \"turn\"}]}");
+    static const char *const stages[] = {"input",   "running",  "queued",
+                                         "no room", "settling", "paused"};
+    for (size_t i = 0; i < 6; i++)
+        cr_expect(eq(str, s->jobs[i].stage, (char *)stages[i]));
+    top_snapshot_free(s);
+}
+
 Test(top, a_daemon_that_was_restarted_has_no_rates)
 {
     struct top_snapshot *a = snapshot_of("{\"uptime_s\": 100, \"bytes\": {\"read\": {\"x\": 9}}}");
@@ -141,12 +178,13 @@ Test(top, the_largest_numbers_fit_eighty_columns)
         "\"threads_busy\": 128, \"slots\": 1234, \"slots_lent\": 1234, \"ready\": true}],"
         "\"users\": [{\"uid\": 4294967294, \"sessions\": 64, \"jobs_running\": 256, "
         "\"jobs_queued\":"
-        " 16384, \"region_bytes\": 999000000000, \"waited_s\": 359999}],"
+        " 16384, \"weight\": 1000, \"input_s\": 359999, \"room_s\": 359999, \"turn_s\": 359999}],"
         "\"active\": [{\"job\": 999999999, \"uid\": 4294967294, \"state\": \"settling\", "
         "\"engine\":"
         " \"cuda\", \"tiles_done\": 1, \"tiles\": 1, \"queued_s\": 359999, \"running_s\": 359999,"
         " \"label\": \"a label of many words\"}]}");
     s->read_rate = s->write_rate = s->users[0].read_rate = s->users[0].write_rate = 998e9;
+    s->users[0].share = 1;
     s->jobs[0].rate = 998e9;
     const struct top_frame wide = {.columns = TOP_MAX_COLUMNS, .clock = "", .message = ""};
     const struct top_frame frame = {.columns = 80, .clock = "12:34:56", .message = ""};

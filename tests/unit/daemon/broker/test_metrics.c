@@ -198,3 +198,50 @@ Test(metrics, a_refusal_that_is_no_status_is_our_own_fault)
     cr_assert(eq(u64, metrics.n_refusals[GAD_BAD_SHAPE], 1));
     cr_assert(eq(u64, metrics.n_refusals[GAD_INTERNAL], 2));
 }
+
+static uint64_t wait_of(enum traffic_wait wait)
+{
+    return metrics.traffic.wait_ns[wait];
+}
+
+Test(metrics, waits_are_counted_by_their_reason_and_once)
+{
+    struct job *job = submit(7, 1000);
+    cr_assert(eq(u64, job_wait_ns(job, TRAFFIC_TURN, 1500), 500));
+    job->item.lacked_room = true;
+    cr_assert(eq(u64, job_wait_ns(job, TRAFFIC_ROOM, 1500), 500));
+    cr_assert(eq(u64, job_wait_ns(job, TRAFFIC_TURN, 1500), 0));
+    start(job, 3000);
+    cr_assert(eq(u64, wait_of(TRAFFIC_ROOM), 2000));
+    cr_assert(eq(int, job->item.lacked_room, false));
+    struct message_writer w;
+    msgpack_unpacked unpacked;
+    message_writer_init(&w);
+    msgpack_pack_map(&w.packer, 2);
+    pack_str(&w.packer, "waits");
+    msgpack_pack_map(&w.packer, 3);
+    pack_key_f64(&w.packer, "input", 2.5);
+    pack_key_f64(&w.packer, "turn", 1e12); /* no time */
+    pack_key_str(&w.packer, "room", "none");
+    pack_str(&w.packer, "seconds");
+    msgpack_pack_map(&w.packer, 4);
+    pack_key_f64(&w.packer, "source", 1);
+    pack_key_f64(&w.packer, "kernel", 2);
+    pack_key_f64(&w.packer, "to_device", 3);
+    pack_key_f64(&w.packer, "sink", 0.5);
+    msgpack_unpacked_init(&unpacked);
+    cr_assert(eq(int, msgpack_unpack_next(&unpacked, w.buffer.data, w.buffer.size, NULL),
+                 MSGPACK_UNPACK_SUCCESS));
+    for (unsigned i = 0; i < 3; i++)
+        metrics_moved(&metrics, job, &unpacked.data);
+    msgpack_unpacked_destroy(&unpacked);
+    message_writer_deinit(&w);
+    cr_assert(eq(u64, wait_of(TRAFFIC_INPUT), 2500000000));
+    cr_assert(eq(u64, wait_of(TRAFFIC_TURN), 0));
+    cr_assert(eq(u64, first_user()->wait_ns[TRAFFIC_INPUT], 2500000000));
+    cr_assert(eq(u64, first_user()->wait_ns[TRAFFIC_ROOM], 2000));
+    cr_assert(eq(u64, first_user()->work_ns, 4500000000)); /* copies go on beside kernels */
+    cr_assert(eq(u64, job_wait_ns(job, TRAFFIC_INPUT, 9000), 2500000000));
+    cr_assert(eq(u64, job_wait_ns(job, TRAFFIC_ROOM, 9000), 2000));
+    end(job, GAD_OK, 9000);
+}
