@@ -35,8 +35,9 @@
 #include <sys/file.h>
 
 #define REASON_CHARS 200
-/* Of a lock that somebody else has: EWOULDBLOCK. */
-#define LOCKED_REASON "unable to lock file, errno = 11,"
+/* Of a lock that somebody else has, EWOULDBLOCK: the words of HDF5's own driver, and about ours. */
+#define LOCKED_REASON     "unable to lock file, errno = 11,"
+#define LOCKED_REASON_OUR "unable to lock the file"
 
 static pthread_mutex_t library = PTHREAD_MUTEX_INITIALIZER;
 
@@ -188,7 +189,8 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
         return truncated_error(reason, shown, name, error);
     if (strstr(reason, "already open for"))
         return marked_error(shown, name, error);
-    if (strstr(reason, LOCKED_REASON) || is_locked(path, for_writing))
+    if (strstr(reason, LOCKED_REASON) || strstr(reason, LOCKED_REASON_OUR) ||
+        is_locked(path, for_writing))
         return locked_error(st, for_writing, shown, name, error);
     if (H5Fis_hdf5(path) <= 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);

@@ -34,7 +34,7 @@ def body(socket, folder, seed, until, pipe):
     try:
         while (now := time.monotonic()) < until:
             for name in chosen.sample(names, len(names)):
-                kinds.KINDS[name](gd, folder, chosen.randrange(40))
+                kinds.KINDS[name](gd, folder, N_CLIENTS * chosen.randrange(15) + seed)
                 n += 1
             if third is None and now > began + (until - began) / 3:
                 gc.collect()
