@@ -131,6 +131,20 @@ static void run_multiplication(char *result, const void *arguments)
     free(memory);
 }
 
+static void add_work(const char *result, const void *arguments, struct timeline_work *ret_work)
+{
+    const struct multiplication *m = arguments;
+    (void)result;
+    const double n =
+        2.0 * (double)m->n_matrices * (double)m->n_rows * (double)m->n_columns * (double)m->n_depth;
+    if (m->is_double)
+        ret_work->product_float64 = n;
+    else if (m->is_tf32)
+        ret_work->product_tf32 = n;
+    else
+        ret_work->product_float32 = n;
+}
+
 static void do_nothing(char *result, const void *arguments)
 {
     (void)result;
@@ -205,6 +219,7 @@ static int launch(blas_handle handle, const struct multiplication *m)
     const int64_t item = m->is_double ? 8 : 4, n = m->n_matrices;
     const struct cuda_host_launch call = {
         .kernel = handle->is_warming_up ? do_nothing : run_multiplication,
+        .work = handle->is_warming_up ? NULL : add_work,
         .arguments = m,
         .n_argument_bytes = sizeof *m,
         .device_slot = m->result,

@@ -76,6 +76,10 @@ bool is_nth(uint64_t setting, uint64_t *count)
 static void read_settings(void)
 {
     settings_read(&the_double.settings);
+    const char *name = the_double.settings.machine;
+    the_double.timeline.machine = *name ? timeline_find(name) : NULL;
+    if (*name && !the_double.timeline.machine)
+        double_abort("there is no machine %s", name);
 }
 
 static cudaError_t absence(void)
@@ -233,7 +237,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     const int capability = (int)the_double.settings.capability;
     if (!error) {
         switch (attribute) {
-        case cudaDevAttrMultiProcessorCount: *value = 4; break;
+        case cudaDevAttrMultiProcessorCount:
+            *value =
+                the_double.timeline.machine ? (int)the_double.timeline.machine->n_processors : 4;
+            break;
         case cudaDevAttrComputeCapabilityMajor: *value = capability / 10; break;
         case cudaDevAttrComputeCapabilityMinor: *value = capability % 10; break;
         case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 64 * 1024; break;

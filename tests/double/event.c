@@ -62,6 +62,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     const cudaError_t error = double_enter(true);
     if (!error) {
+        timeline_call_locked();
         check_locked(event, "cudaEventRecord");
         stream_check_locked(stream, "cudaEventRecord");
         record_locked(event, stream);
@@ -74,6 +75,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     const cudaError_t error = double_enter(true);
     if (!error) {
+        timeline_call_locked();
         check_locked(event, "cudaStreamWaitEvent");
         stream_check_locked(stream, "cudaStreamWaitEvent");
         if (!event->record) /* the runtime lets it pass, and nothing would be waited for */
@@ -95,8 +97,11 @@ static cudaError_t see_locked(const struct record *r)
         return the_double.sticky;
     if (r && !r->is_done)
         return cudaErrorNotReady;
-    if (r)
+    if (r) {
         clock_join(&the_double.host, &r->clock);
+        if (the_double.timeline.machine)
+            timeline_see_locked(r->time_ns);
+    }
     return cudaSuccess;
 }
 
@@ -104,6 +109,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     cudaError_t error = double_enter(true);
     if (!error) {
+        timeline_call_locked();
         check_locked(event, "cudaEventQuery");
         error = see_locked(event->record);
     }
@@ -114,6 +120,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     cudaError_t error = double_enter(true);
     if (!error) {
+        timeline_call_locked();
         check_locked(event, "cudaEventSynchronize");
         struct record *r = event->record;
         if (r)
@@ -130,6 +137,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end)
 {
     cudaError_t error = double_enter(true);
     if (!error) {
+        timeline_call_locked();
         const struct record *from = begin->record, *to = end->record;
         if (!from || !to)
             error = cudaErrorInvalidResourceHandle;

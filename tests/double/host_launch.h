@@ -9,6 +9,11 @@
 /* slot: the memory behind device_slot. Runs in the stream's thread, all blocks of the grid. */
 typedef void cuda_host_kernel(char *slot, const void *arguments);
 
+/* What that would be for a device, at least: *ret_work has the bytes of the slot. */
+struct timeline_work;
+typedef void cuda_host_work(const char *slot, const void *arguments,
+                            struct timeline_work *ret_work);
+
 #define CUDA_HOST_MAX_ARGUMENTS 320u
 #define CUDA_HOST_MAX_RANGES    3u
 
@@ -21,6 +26,7 @@ struct cuda_host_range {
 
 struct cuda_host_launch {
     cuda_host_kernel *kernel;
+    cuda_host_work *work;  /* NULL: nothing but those bytes */
     const void *arguments; /* copied */
     size_t n_argument_bytes;
     char *device_slot;

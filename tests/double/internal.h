@@ -4,9 +4,11 @@
 #pragma once
 
 #include "tests/double/double.h"
+#include "tests/double/timeline.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #define N_STREAMS 32u /* at a time */
 #define EVERY     UINT64_MAX
@@ -21,8 +23,9 @@ struct settings {
     uint64_t sticky_launch, sticky_copy, hang_launch, hang_copy, lost_after;
     uint64_t sticky_data, hang_data, lost_data; /* a launch that reads it */
     /* when */
-    uint64_t slow_link, seed, delay_us, allocations;
+    uint64_t slow_link, seed, delay_us, allocations, pace;
     char once[256], armed[256], back[256], absent_until[256], stats[256], report[256];
+    char machine[256], timeline[256];
 };
 
 void settings_read(struct settings *s);
@@ -51,6 +54,7 @@ struct operation {
     struct operation *next;
     enum operation_kind kind;
     bool is_hanging, is_faulty;
+    uint64_t issued_ns; /* by the modelled clock */
     struct record *record;
     /* A copy: real addresses. */
     char *to;
@@ -62,7 +66,8 @@ struct operation {
     /* A kernel. */
     cuda_host_kernel *kernel;
     char *memory;
-    uint64_t read_bytes, write_offset, write_bytes;
+    cuda_host_work *work;
+    uint64_t read_bytes, write_offset, write_bytes, outside_bytes;
     _Alignas(16) char arguments[CUDA_HOST_MAX_ARGUMENTS];
 };
 
@@ -73,7 +78,7 @@ struct CUstream_st {
     struct clock clock;
     unsigned index;
     int device;
-    uint64_t random;
+    uint64_t random, time_ns;
     bool is_closing, is_hanging;
 };
 
@@ -92,6 +97,15 @@ struct memory {
     enum memory_kind kind;
 };
 
+/* timeline.c */
+struct timeline {
+    const struct timeline_machine *machine; /* NULL: none is modelled */
+    uint64_t host_ns, free_ns[TIMELINE_ENGINES];
+    bool is_paced;
+    uint64_t real_ns, begin_ns; /* since when */
+    FILE *file;
+};
+
 struct state {
     pthread_mutex_t lock;
     pthread_cond_t recorded; /* a record is done, or `sticky` is set */
@@ -103,6 +117,7 @@ struct state {
     uint64_t ticks[N_STREAMS]; /* operations so far, also of earlier streams in the same place */
     struct clock host;         /* what any thread of the program has seen to end */
     struct memory *memory;
+    struct timeline timeline;
     uint64_t n_running, n_queued;
     /* Of each kind so far, for faults. */
     uint64_t n_mallocs, n_host_allocs, n_registrations, n_launches, n_copies, n_operations,
@@ -140,6 +155,16 @@ void stream_set_sticky_locked(cudaError_t error);
 /* The device is gone, for later processes too. */
 void stream_lose_locked(void);
 struct record *record_unref(struct record *r);
+
+/* timeline.c: nothing happens where no machine is modelled, but in those with an operation. */
+/* The program calls. */
+void timeline_call_locked(void);
+/* It has seen that what ended then has ended. */
+void timeline_see_locked(uint64_t time_ns);
+/* In the stream's thread; the lock is not held all the time. */
+void timeline_work_locked(struct CUstream_st *stream, const struct operation *o);
+void timeline_record_locked(struct CUstream_st *stream, struct operation *o);
+void timeline_wait_locked(struct CUstream_st *stream, const struct operation *o);
 
 /* run.c: in the stream's thread, without the lock. */
 bool operation_reads_word(const struct operation *o, uint64_t word);

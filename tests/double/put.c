@@ -83,8 +83,8 @@ static void put_copy_locked(void *to, const void *from, size_t n_bytes, enum cud
     o->to = (char *)target.real;
     o->from = source.real;
     o->n_bytes = n_bytes;
-    o->is_source_guarded =
-        source.memory->kind == MEMORY_PINNED && order_is_quiet(source.address, n_bytes);
+    o->is_source_guarded = !the_double.timeline.machine && source.memory->kind == MEMORY_PINNED &&
+                           order_is_quiet(source.address, n_bytes);
     if (o->is_source_guarded)
         o->source_sum = sum_memory(source.real, n_bytes);
     set_faults_locked(o, the_double.settings.sticky_copy, the_double.settings.hang_copy,
@@ -102,6 +102,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, enum cud
     if (!error && is_lost_locked())
         error = the_double.sticky;
     if (!error && n_bytes) {
+        timeline_call_locked();
         stream_check_locked(stream, "cudaMemcpyAsync");
         put_copy_locked(to, from, n_bytes, kind, stream);
     }
@@ -114,11 +115,14 @@ static struct operation *kernel_new_locked(const struct cuda_host_launch *launch
         double_abort("a launch with too many arguments");
     struct operation *o = operation_new(OPERATION_KERNEL);
     o->kernel = launch->kernel;
+    o->work = launch->work;
     if (launch->n_argument_bytes)
         memcpy(o->arguments, launch->arguments, launch->n_argument_bytes);
     o->read_bytes = launch->read_bytes;
     o->write_offset = launch->write_offset;
     o->write_bytes = launch->write_bytes;
+    for (unsigned i = 0; i < CUDA_HOST_MAX_RANGES; i++)
+        o->outside_bytes += launch->ranges[i].n_bytes;
     return o;
 }
 
@@ -169,6 +173,7 @@ int cuda_host_launch(const struct cuda_host_launch *launch, cuda_stream stream)
             error = cudaErrorLaunchOutOfResources;
     }
     if (!error) {
+        timeline_call_locked();
         stream_check_locked(stream, "a launch");
         put_kernel_locked(launch, stream);
     }

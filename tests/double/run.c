@@ -11,6 +11,9 @@
 
 #define GARBAGE    0xA5
 #define LINE_BYTES 64u
+/* Of a modelled machine. */
+#define MOVED_BYTES    ((size_t)256 * 1024) /* of a copy */
+#define COMPUTED_BYTES ((size_t)64 * 1024)  /* of a kernel; no other runs */
 
 /* Of one word in each line: enough to see that a slot was filled anew. */
 uint64_t sum_memory(const char *memory, size_t n_bytes)
@@ -84,9 +87,20 @@ static void run_kernel(struct CUstream_st *stream, const struct operation *o)
     o->kernel(o->memory, o->arguments);
 }
 
-void operation_run(struct CUstream_st *stream, const struct operation *o)
+/* On a modelled machine time is all that counts, but for what the program looks at. */
+static void run_beginning(const struct operation *o)
 {
     if (o->kind == OPERATION_COPY)
+        memmove(o->to, o->from, o->n_bytes < MOVED_BYTES ? o->n_bytes : MOVED_BYTES);
+    else if (o->read_bytes + o->write_bytes + o->outside_bytes <= COMPUTED_BYTES)
+        o->kernel(o->memory, o->arguments);
+}
+
+void operation_run(struct CUstream_st *stream, const struct operation *o)
+{
+    if (the_double.timeline.machine)
+        run_beginning(o);
+    else if (o->kind == OPERATION_COPY)
         run_copy(stream, o);
     else
         run_kernel(stream, o);

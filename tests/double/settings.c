@@ -10,6 +10,10 @@
  * - slow-link=N: bytes a second, of copies from and to the host
  * - seed=N, delay-us=200: each operation waits at random before it begins, up to so long
  * - stats=PATH: counters, live, in PATH.DEVICE (double.h)
+ * - machine=NAME: copies and kernels take what they would on it, and move and compute little
+ *   (timeline.c); pace=N: from when armed= says so, N times slower than there; timeline=PATH: then
+ *   a line for each: "to", "from" or "kernel", when it was issued and ended, what it took
+ *   (nanoseconds), a copy's bytes or what the kernel would take if it filled the device
  * - no-blas: cuBLAS is not there; fail-blas: it does not start; fail-gemm: it multiplies nothing
  * - report=PATH: what is said before an abort is appended there too
  * Faults; =N: the N-th in the process, from 1; without: each
@@ -75,6 +79,9 @@ static const struct key {
     KEY("seed", seed, TYPE_NUMBER),
     KEY("delay-us", delay_us, TYPE_NUMBER),
     KEY("allocations", allocations, TYPE_NUMBER),
+    KEY("machine", machine, TYPE_PATH),
+    KEY("pace", pace, TYPE_NUMBER),
+    KEY("timeline", timeline, TYPE_PATH),
     KEY("once", once, TYPE_PATH),
     KEY("armed", armed, TYPE_PATH),
     KEY("back", back, TYPE_PATH),

@@ -61,6 +61,7 @@ void stream_lose_locked(void)
 
 void stream_put_locked(struct CUstream_st *stream, struct operation *o)
 {
+    o->issued_ns = the_double.timeline.host_ns;
     *stream->tail = o;
     stream->tail = &o->next;
     if (++the_double.n_queued > the_double.stats->most_queued)
@@ -87,6 +88,8 @@ static void work_locked(struct CUstream_st *stream, const struct operation *o)
     pthread_mutex_unlock(&the_double.lock);
     operation_run(stream, o);
     pthread_mutex_lock(&the_double.lock);
+    if (the_double.timeline.machine)
+        timeline_work_locked(stream, o);
     the_double.n_running--;
     if (o->is_faulty)
         stream_set_sticky_locked(cudaErrorIllegalAddress);
@@ -119,10 +122,14 @@ static void step_locked(struct CUstream_st *stream, struct operation *o)
     case OPERATION_WAIT:
         while (!o->record->is_done && !the_double.sticky)
             pthread_cond_wait(&the_double.recorded, &the_double.lock);
+        timeline_wait_locked(stream, o);
         break;
     case OPERATION_RECORD:
+        if (the_double.timeline.machine)
+            timeline_record_locked(stream, o);
+        else
+            o->record->time_ns = now_ns();
         o->record->is_done = true;
-        o->record->time_ns = now_ns();
         pthread_cond_broadcast(&the_double.recorded);
         break;
     case OPERATION_COPY:
