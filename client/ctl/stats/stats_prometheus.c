@@ -135,6 +135,8 @@ static const struct family {
      "read_bytes", NULL},
     {"user_written_bytes_total", "counter", "Bytes that the user's jobs wrote.", SAMPLE_USERS,
      "write_bytes", NULL},
+    {"user_work_seconds_total", "counter", "Time of threads and devices for the user's jobs.",
+     SAMPLE_USERS, "work_s", NULL},
     {"user_queue_seconds_total", "counter", "Time that the user's jobs waited in the queue.",
      SAMPLE_USERS, "waited_s", NULL},
 };

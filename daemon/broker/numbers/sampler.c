@@ -32,6 +32,7 @@
 
 struct sampler {
     struct broker *broker;
+    int statm_fd; /* open for good: memory is looked at when no descriptor is to be had, too */
     struct samples samples;
     struct deadline tick;
     uint64_t last_ms;        /* when the last sample was taken */
@@ -40,10 +41,9 @@ struct sampler {
     struct sample page[PAGE + 1];
 };
 
-uint64_t sampler_broker_bytes(void)
+uint64_t sampler_broker_bytes(const struct sampler *s)
 {
-    _cleanup_fd_ int fd = open(PRIVATE_MEMORY_FILE, O_RDONLY | O_CLOEXEC);
-    return private_memory_bytes(fd);
+    return private_memory_bytes(s->statm_fd);
 }
 
 static uint64_t uptime_ms(const struct broker *broker)
@@ -73,7 +73,7 @@ static void take_sample(const struct info_asker *asker, const struct info_answer
     const struct metrics *m = &broker->metrics;
     struct sample sample = {.at_ms = uptime_ms(broker)};
     sample.period_ms = sample.at_ms - s->last_ms;
-    sample.numbers[SAMPLE_BROKER_BYTES] = sampler_broker_bytes();
+    sample.numbers[SAMPLE_BROKER_BYTES] = sampler_broker_bytes(s);
     for (unsigned i = 0; i < broker->n_workers; i++)
         add_worker(&sample, broker->workers[i], &answers[i]);
     sample.numbers[SAMPLE_QUEUED] = m->jobs.n[METRICS_QUEUED];
@@ -124,6 +124,7 @@ int sampler_new(struct broker *broker, struct sampler **ret_sampler)
         return r;
     }
     s->broker = broker;
+    s->statm_fd = open(PRIVATE_MEMORY_FILE, O_RDONLY | O_CLOEXEC);
     s->is_idle = true;
     *ret_sampler = s;
     return 0;
@@ -135,6 +136,7 @@ struct sampler *sampler_free(struct sampler *s)
         return NULL;
     broker_clear_deadline(s->broker, &s->tick);
     samples_deinit(&s->samples);
+    close_fd(&s->statm_fd);
     free(s);
     return NULL;
 }

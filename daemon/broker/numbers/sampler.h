@@ -15,7 +15,7 @@ struct sampler *sampler_free(struct sampler *sampler); /* NULL; nobody waits for
 /* Once a turn: something may go on, after a while in which nothing did. */
 void sampler_look_after(struct sampler *sampler);
 
-/* Private memory of this process. */
-uint64_t sampler_broker_bytes(void);
+/* Private memory of this process; 0: not known. */
+uint64_t sampler_broker_bytes(const struct sampler *sampler);
 
 int sampler_handle(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;

@@ -257,7 +257,9 @@ static void pack_users(msgpack_packer *p, const struct broker *broker, uint64_t 
 
 static const char *stage_of(const struct job *job)
 {
-    return job->state == JOB_QUEUED ? traffic_wait_name(job_queue_wait(job)) : job->stage;
+    return job->state == JOB_QUEUED    ? traffic_wait_name(job_queue_wait(job))
+           : job->state == JOB_RUNNING ? job->stage
+                                       : "";
 }
 
 static void pack_job(const struct listing *l, const struct job *job)
@@ -368,7 +370,7 @@ void stats_reply(const struct info_asker *asker, const struct info_answer *answe
     msgpack_pack_map(p, 17);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     pack_key_f64(p, "uptime_s", seconds_between(broker->started_ns, now_ns));
-    pack_key_u64(p, "private_bytes", sampler_broker_bytes());
+    pack_key_u64(p, "private_bytes", sampler_broker_bytes(broker->sampler));
     pack_jobs(p, &broker->metrics);
     pack_traffic(p, &broker->metrics, now_ns);
     pack_pool(p, broker, &answers[0]);

@@ -103,8 +103,8 @@ static bool is_ready(struct sched *s, struct wjob *job)
         return false;
     if (job->aside || can_begin_tile(s, job) || find_waiting(s, job))
         return true;
-    if (job->still_since_ns != 0)
-        job->lacked_room |= lacks_room(s, job);
+    if (job->still_since_ns != 0 && !job->lacked_room)
+        job->lacked_room = lacks_room(s, job);
     return false;
 }
 
