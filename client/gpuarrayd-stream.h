@@ -5,7 +5,8 @@
  * daemon makes the producer wait, and a slow producer nobody else. Elements come once. So a job
  * that would read a stream in several passes (`a - mean(a)`), in another order (`a.T`) or again for
  * other elements is refused with GAD_BAD_ARGUMENT before it begins, and no job with a stream is
- * begun anew by itself.
+ * begun anew by itself. Sums, means, products, extremes and counts of all of it are made of those
+ * along its first axis where the job has others along that: they round otherwise then.
  *
  *     gad_stream_new(client, &layout, false, NULL, &stream, &error);
  *     options.args = {"a", gad_stream_array(stream)}; gad_submit(client, &options, &job, &error);

@@ -233,8 +233,8 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
         snprintf(ret_hint, n_bytes, "several results of one job: 'm = mean(a); x = max(a)'");
     else if (status == GAD_BAD_ARGUMENT && strstr(error->found, "in several passes"))
         snprintf(ret_hint, n_bytes,
-                 "a file, or reductions along the same axes, which are one pass: max(max(a, "
-                 "axis=0)) beside mean(a, axis=0)");
+                 "a file, or reductions along the same axes, or along all of them and the first, "
+                 "which are one pass: max(a) beside mean(a, axis=0)");
     else if (status == GAD_BAD_ARGUMENT)
         snprintf(ret_hint, n_bytes, "the examples of 'gpuarrayctl %s --help'", verb);
     else if (status > GAD_OK && status < GAD_STATUS_COUNT && hints[status])

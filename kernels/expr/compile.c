@@ -5,6 +5,7 @@
  * fits, and the program is the only allocation. It is pure, and bounded by the limits on text,
  * depth, nodes, instructions and registers, whatever the text.
  */
+#include "kernels/expr/functions/reductions.h"
 #include "kernels/expr/rules/rules.h"
 #include "kernels/expr/schedule/build.h"
 #include "kernels/expr/schedule/schedule.h"
@@ -135,7 +136,8 @@ static int prepare(struct compiler *c)
     return c->ast.nodes == NULL ? compiler_no_memory(c) : graph_init(c, n_chars);
 }
 
-static int compile(struct compiler *c, struct program **ret)
+/* ret_is_again: the other way to reduce streams is wanted, and there is no program. */
+static int compile(struct compiler *c, struct program **ret, bool *ret_is_again)
 {
     struct schedule schedule;
     int r = prepare(c);
@@ -149,13 +151,17 @@ static int compile(struct compiler *c, struct program **ret)
     }
     if (r)
         return r;
+    if (!c->is_first_axis_first && reduce_streams_apart(c)) {
+        *ret_is_again = true;
+        return 0;
+    }
     name_output(c, 0); /* for limits that no single output exceeds */
     r = passes_assign(c, &schedule);
     return r ? r : assemble_program(c, &schedule, ret);
 }
 
-int program_compile(const struct job_request *request, struct program **ret_program,
-                    struct gad_error *error)
+static int compile_as(const struct job_request *request, bool is_first_axis_first,
+                      struct program **ret_program, bool *ret_is_again, struct gad_error *error)
 {
     _Alignas(16) char memory[STACK_BYTES];
     struct compiler c;
@@ -169,8 +175,18 @@ int program_compile(const struct job_request *request, struct program **ret_prog
     c.transposed_columns = NULL;
     c.repeats = NULL;
     c.n_states = 0;
+    c.is_first_axis_first = is_first_axis_first;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
-    int r = compile(&c, ret_program);
+    *ret_is_again = false;
+    int r = compile(&c, ret_program, ret_is_again);
     arena_deinit(&c.arena);
     return r;
+}
+
+int program_compile(const struct job_request *request, struct program **ret_program,
+                    struct gad_error *error)
+{
+    bool is_again;
+    int r = compile_as(request, false, ret_program, &is_again, error);
+    return r || !is_again ? r : compile_as(request, true, ret_program, &is_again, error);
 }

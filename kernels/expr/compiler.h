@@ -78,6 +78,9 @@ struct compiler {
     uint32_t *transposed_columns; /* of arguments, where last `.T`, kept; NULL: nowhere */
     struct repeat *repeats;       /* the last one whose types are known */
     uint16_t n_states;            /* of all of them, numbers */
+    /* What streams are reduced to along several axes goes by way of the first one alone, as far as
+     * it can: results along different ones then come from one pass over them. */
+    bool is_first_axis_first;
 };
 
 /* Columns count from 1, among all characters of the text of the output at hand. What may be refused

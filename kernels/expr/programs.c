@@ -1,13 +1,13 @@
 /* A small table of compiled programs, found by everything that the compiler reads of a request.
  *
  * The key is exact: the owner; of each argument its name and its scalar with its dtype, or dtype,
- * shape, kind of location and whether it is in chunks; of each output its text, dtype, shape and
- * kind of where it goes, and which arguments may be the same memory; what draws take; what lies
- * beyond the ends of an axis.
- * Lengths stand before what they count, so different requests have different keys, and keys are
- * compared byte for byte: the hash only says where to look. What is no part of a program (offsets,
- * descriptors, strides, names of outputs) is no part of the key. Whoever lets the compiler read
- * more of a request adds it here; test_programs.c changes every field that it reads.
+ * shape, kind of location and whether it is in chunks or a stream; of each output its text, dtype,
+ * shape and kind of where it goes, and which arguments may be the same memory; what draws take;
+ * what lies beyond the ends of an axis. Lengths stand before what they count, so different requests
+ * have different keys, and keys are compared byte for byte: the hash only says where to look. What
+ * is no part of a program (offsets, descriptors, strides, names of outputs) is no part of the key.
+ * Whoever lets the compiler read more of a request adds it here; test_programs.c changes every
+ * field that it reads.
  *
  * Each set holds N_WAYS programs, the one that was used longest ago makes room. Large requests and
  * large programs are compiled each time, so the table is bounded: N_SETS x N_WAYS x (KEY_MAX_BYTES
@@ -63,9 +63,11 @@ static void put_u64(struct key *k, uint64_t value)
 
 static void put_array(struct key *k, const struct array *array)
 {
-    put_u64(
-        k, (uint64_t)array->dtype | (uint64_t)array->ndim << 8 | (uint64_t)array->at.kind << 16 |
-               (uint64_t)(array_chunk_shape(array) != NULL) << 24 | (uint64_t)array->is_open << 25);
+    bool is_stream = array->at.kind == LOCATION_PROVIDER && array->at.provider.is_stream;
+    put_u64(k, (uint64_t)array->dtype | (uint64_t)array->ndim << 8 |
+                   (uint64_t)array->at.kind << 16 |
+                   (uint64_t)(array_chunk_shape(array) != NULL) << 24 |
+                   (uint64_t)array->is_open << 25 | (uint64_t)is_stream << 26);
     put(k, array->shape, (size_t)array->ndim * sizeof(array->shape[0]));
 }
 

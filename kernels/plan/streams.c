@@ -2,7 +2,8 @@
  * slots. A job is refused before it begins where its walk does not suit that:
  *
  *     a - mean(a)          reads a in two passes
- *     sum(a, axis=0), sum(a, axis=1)    likewise: a pass for each choice of axes
+ *     sum(a, axis=0), sum(a, axis=1)    likewise: a pass for each choice of axes; max(a) comes from
+ *                                       max(a, axis=0) where that makes it one (reduce.c)
  *     a @ b                a product reads its panels in an order of its own
  *     sum(a, axis=0)       of rows larger than a grain: kept axes are walked before reduced ones
  *     a + b, b in F order  blocks with parts of many rows, more of them side by side than slots
@@ -43,11 +44,10 @@ static int refuse(const struct planner *p, const struct stream *stream, const ch
 static int refuse_axes(const struct planner *p, const struct stream *stream)
 {
     error_set(p->error, GAD_BAD_ARGUMENT, stream->name,
-              "a stream is read once, and results along different axes take a pass each: those of "
-              "all of %s come from those along its first axis, and others from a job of their own, "
-              "fed by tee",
+              "a stream is read once, and these results along different axes of %s take a pass "
+              "each: a job of its own, fed by tee, is for each of them",
               stream->name);
-    error_expected(p->error, "max(max(%s, axis=0)) beside sum(%s, axis=0), as an example",
+    error_expected(p->error, "max(%s), mean(%s) and the like beside sum(%s, axis=0)", stream->name,
                    stream->name, stream->name);
     error_found(p->error, "reduces it along different axes");
     return GAD_BAD_ARGUMENT;

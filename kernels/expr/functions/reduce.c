@@ -222,6 +222,55 @@ static uint16_t before_widening(const struct graph *g, enum op op, uint16_t src)
     return is_cast && is_sum && result_dtype(op, from) == result_dtype(op, to) ? n->src[0] : src;
 }
 
+/* ---- streams ---- */
+
+static bool is_of_stream(const struct compiler *c, const struct graph_node *src)
+{
+    bool is_of = false;
+    for (uint64_t left = src->reads; left && !is_of; left &= left - 1) {
+        const struct request_arg *arg = &c->request->args[__builtin_ctzll(left)];
+        is_of = !arg->is_scalar && arg->array.at.kind == LOCATION_PROVIDER &&
+                arg->array.at.provider.is_stream;
+    }
+    return is_of;
+}
+
+/* Whether it is the same of all elements, and of what it is of those along an axis. */
+static bool can_be_nested(enum op op)
+{
+    return op == OP_SUM || op == OP_PROD || op == OP_MIN || op == OP_MAX || op == OP_COUNT_NONZERO;
+}
+
+static bool has_first_axis(uint32_t axes)
+{
+    return (axes & 1) && axes != 1;
+}
+
+bool reduce_streams_apart(const struct compiler *c)
+{
+    const struct graph *g = &c->graph;
+    uint32_t axes = 0;
+    bool are_apart = false, can_help = false;
+    for (unsigned i = 0; i < g->n_nodes; i++) {
+        const struct graph_node *n = &g->nodes[i];
+        if (n->kind != NODE_REDUCTION || !is_of_stream(c, &g->nodes[n->src[0]]))
+            continue;
+        are_apart |= axes != 0 && axes != n->reduced_axes;
+        can_help |= has_first_axis(n->reduced_axes) && can_be_nested((enum op)n->op);
+        axes = n->reduced_axes;
+    }
+    return are_apart && can_help;
+}
+
+static bool is_nested(const struct reduce *k, enum op op, uint16_t src)
+{
+    const struct compiler *c = k->l.c;
+    return c->is_first_axis_first && can_be_nested(op) && has_first_axis(k->axes) &&
+           is_of_stream(c, &c->graph.nodes[src]);
+}
+
+/* ---- one reduction ---- */
+
 static uint16_t reduce_as(struct reduce *k, enum op op, uint16_t src, bool keeps_dims)
 {
     struct compiler *c = k->l.c;
@@ -234,8 +283,13 @@ static uint16_t reduce_as(struct reduce *k, enum op op, uint16_t src, bool keeps
     if (k->l.r != 0)
         return node;
     src = before_widening(&c->graph, op, src);
-    k->l.r = graph_reduce(c, op, result_dtype(op, types_of_node(c, src)), src, k->axes, keeps_dims,
-                          &node);
+    if (is_nested(k, op, src)) {
+        k->l.r = graph_reduce(c, op, result_dtype(op, types_of_node(c, src)), src, 1, true, &src);
+        op = op == OP_COUNT_NONZERO ? OP_SUM : op;
+    }
+    if (k->l.r == 0)
+        k->l.r = graph_reduce(c, op, result_dtype(op, types_of_node(c, src)), src, k->axes,
+                              keeps_dims, &node);
     return node;
 }
 

@@ -45,6 +45,8 @@ uint16_t reduce_bincount(struct reduce *k, uint16_t bins, uint16_t weights, uint
  * shape, and reduce_has_kth() says that there may be one. */
 uint16_t reduce_kth(struct reduce *k, uint16_t keys, const struct kth_rank *place);
 bool reduce_has_kth(const struct reduce *k);
+/* Whether the graph reduces streams along different axes, in a way that one pass could do. */
+bool reduce_streams_apart(const struct compiler *c);
 /* One value for each element of the result. */
 uint16_t reduce_repeat(struct reduce *k, uint16_t value);
 /* That there is something to reduce where there is no identity. */

@@ -213,6 +213,19 @@ Test(programs, tells_chunks_apart)
     end(&a);
 }
 
+Test(programs, tells_streams_apart)
+{
+    struct asked a = begin("f8");
+    struct location *at = &named(&a, "f8")->array.at;
+    at->kind = LOCATION_PROVIDER;
+    struct program *first = ask(&a, 1);
+    cr_expect(is_kept(&a, first));
+    at->provider.is_stream = true;
+    cr_expect(not(is_kept(&a, first)));
+    program_free(first);
+    end(&a);
+}
+
 Test(programs, keeps_no_errors)
 {
     struct asked a = begin("f8");

@@ -96,9 +96,25 @@ Test(streams, are_not_read_in_several_passes)
     set_args(2, shape, 2, shape);
     expect_refusal("a - mean(a)", "a", "reads it in several passes");
     expect_refusal("median(a)", "a", "reads it in several passes");
-    cr_assert(eq(int, plan_of("sum(a, axis=0) + mean(a)"), GAD_BAD_ARGUMENT));
-    cr_assert(eq(str, error.found, (char *)"reduces it along different axes"));
-    cr_assert(zero(int, plan_of("sum(a, axis=0) + max(max(a, axis=0))")), "%s", error.message);
+    static const char *const apart[] = {"sum(a, axis=0) + sum(sum(a, axis=1))",
+                                        "std(a) + max(a, axis=0)", "argmax(a) + sum(a, axis=0)"};
+    for (size_t i = 0; i < ARRAY_LENGTH(apart); i++) {
+        cr_assert(eq(int, plan_of(apart[i]), GAD_BAD_ARGUMENT), "%s", apart[i]);
+        cr_assert(eq(str, error.found, (char *)"reduces it along different axes"), "%s", apart[i]);
+    }
+}
+
+Test(streams, are_reduced_along_the_first_axis_and_others_in_one_pass)
+{
+    static const char *const exprs[] = {
+        "sum(a, axis=0) + mean(a)", "max(a) - max(a, axis=0)",
+        "sum(a, axis=0) + max(max(a, axis=0))",
+        "nanmin(a) + nansum(a, axis=0) + count_nonzero(a) + any(a, axis=0)",
+        "prod(a, keepdims=True) + ptp(a, axis=0) + norm(a)"};
+    const int64_t shape[] = {100000, 300};
+    set_args(2, shape, 2, shape);
+    for (size_t i = 0; i < ARRAY_LENGTH(exprs); i++)
+        cr_assert(zero(int, plan_of(exprs[i])), "%s: %s", exprs[i], error.message);
 }
 
 Test(streams, are_no_operands_and_results_of_products)
