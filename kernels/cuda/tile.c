@@ -76,21 +76,17 @@ int tile_encode(const struct program *program, const struct pass *pass,
 }
 
 /* Of all values of a grain, each rounded up. The room has what phases make as if it were one box,
- * but it may be in parts, and windows are made once more where phases count. */
+ * but it may be in parts. */
 static uint64_t values_bytes(const struct cuda_tile *t, const struct engine_room *room)
 {
     const struct encode_places *places = &t->places;
     uint64_t n_bytes = room->made_bytes;
-    for (unsigned i = 0; i < t->n_phases; i++) {
-        const struct code_header *h = &t->phases[i].header;
-        uint64_t n_counted = h->has_counters ? room->n_elements * sizeof(uint64_t) : 0;
-        n_bytes += (h->n_windows + 1u) * t->phases[i].n_parts * ENGINE_SLOT_ALIGN +
-                   h->n_windows * round_up_u64(n_counted, ENGINE_SLOT_ALIGN);
-    }
+    for (unsigned i = 0; i < t->n_phases; i++)
+        n_bytes += (t->phases[i].header.n_windows + 1u) * t->phases[i].n_parts * TILE_VALUE_ALIGN;
     for (unsigned i = places->n_places - places->n_values; i < places->n_places; i++)
         n_bytes += round_up_u64(room->n_elements * dtype_size((enum dtype)places->places[i].dtype),
-                                ENGINE_SLOT_ALIGN);
-    return n_bytes;
+                                TILE_VALUE_ALIGN);
+    return round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
 }
 
 static uint64_t table_values(const struct program *program, unsigned reduction)

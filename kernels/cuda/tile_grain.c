@@ -125,7 +125,7 @@ static void write_index(const struct pass *pass, const struct engine_box *box, u
 void *tile_take_value(struct cuda_tile *t, uint64_t n_bytes)
 {
     char *value = t->slot + t->values_end;
-    t->values_end += round_up_u64(n_bytes, ENGINE_SLOT_ALIGN);
+    t->values_end += round_up_u64(n_bytes, TILE_VALUE_ALIGN);
     assert(t->values_end <= t->values_offset + (t->n_grains + 1) * t->values_bytes);
     return value;
 }

@@ -35,6 +35,7 @@ static inline struct code_place *tile_place_in(const struct code_header *header,
 uint32_t tile_place_bytes(const struct pass *pass);
 uint32_t tile_runs_bytes(const struct encode_places *places, unsigned ndim);
 /* tile_grain.c: values of the grain in hand. */
+#define TILE_VALUE_ALIGN 64u
 void *tile_take_value(struct cuda_tile *t, uint64_t n_bytes);
 /* A record but for tasks. */
 void tile_write_grain(struct cuda_tile *t, const struct tile_code *code,

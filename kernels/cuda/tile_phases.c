@@ -85,7 +85,8 @@ static int add_operands(struct cuda_tile *t, const struct pass *reader, unsigned
         if (encode_window_operand(program, window))
             continue;
         for (int i = 0; i < pass->ndim; i++)
-            n_own <<= window->modes[i] == NEAR_WRAP && window_around(window, i) > 0;
+            n_own <<=
+                window->modes[i] == NEAR_WRAP && window_around(window, i) > 0 && pass->shape[i] > 1;
         if (n_own > MOST_PARTS)
             return -EINVAL;
         r = add_operands(t, pass, n_own, reduced, at);
@@ -277,12 +278,16 @@ static void add_records(struct making *m, const struct pass *pass, unsigned n_wa
             m->t->next_phase = first_phase;
             make_operands(m->call, pass, start, count, distance, is_own, operands);
             phase = &m->t->phases[m->t->next_phase];
+            uint64_t values = m->t->values_end, end;
             add_record(m, phase, way, start, count, &phase->sets[way]);
             if (!is_own || !phase->header.has_counters)
                 continue;
+            end = m->t->values_end;
+            m->t->values_end = values; /* windows are made again, of less, in their places */
             geometry_operand_box(own->ndim, own->start, own->count, made->ndim, made->shape, start,
                                  count);
             add_record(m, phase, way, start, count, &phase->counted[way]);
+            m->t->values_end = end;
         }
     }
     m->t->next_phase++;
