@@ -18,6 +18,7 @@ Arrays may be larger than the device and larger than memory. Results are NumPy's
     random numbers random.default_rng(seed), NumPy's Generator; random.normal(seed=3) and its like
     files          open; list: what is in one, as Listed
     decompositions linalg.svd, pca, lstsq, qr ...; cov, corrcoef
+    without memory arange, linspace, ones, full, eye, tril, triu, meshgrid, broadcast_to
     shared memory  empty, zeros, empty_like, zeros_like, asarray
     times          time_limits: a queue time-out and a deadline for jobs
     the daemon     connect, close, info, stats, ops
@@ -66,6 +67,16 @@ if TYPE_CHECKING:
     from ._datasets.loader import DataLoader as DataLoader
     from ._linalg.spread import corrcoef as corrcoef
     from ._linalg.spread import cov as cov
+    from ._functions.creation import arange as arange
+    from ._functions.creation import eye as eye
+    from ._functions.creation import full as full
+    from ._functions.creation import full_like as full_like
+    from ._functions.creation import linspace as linspace
+    from ._functions.creation import meshgrid as meshgrid
+    from ._functions.creation import ones as ones
+    from ._functions.creation import ones_like as ones_like
+    from ._functions.creation import tril as tril
+    from ._functions.creation import triu as triu
     from ._jobs.future import Future as Future
     from ._jobs.repeat import repeat as repeat
     from ._jobs.times import time_limits as time_limits
@@ -113,45 +124,35 @@ __all__ = [
     "transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
     "expand_dims", "squeeze", "reshape", "ravel", "concatenate", "concat", "stack", "vstack",
     "hstack", "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero", "take_along_axis",
+    "matrix_transpose", "broadcast_to", "broadcast_arrays",
+    # made of nothing
+    "arange", "linspace", "ones", "full", "ones_like", "full_like", "eye", "tril", "triu",
+    "meshgrid",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]
+
+_LATER = {  # what is loaded when it is asked for, and where it is
+    **dict.fromkeys(("dask", "linalg", "ndimage", "random", "tensor"), ""),
+    "Future": "_jobs.future", "time_limits": "_jobs.times", "repeat": "_jobs.repeat",
+    "vectorize": "_kernels.vectorize", "stencil": "_kernels.stencil",
+    "cov": "_linalg.spread", "corrcoef": "_linalg.spread",
+    "Dataset": "_datasets.dataset", "DataLoader": "_datasets.loader",
+    **dict.fromkeys(("arange", "linspace", "ones", "full", "ones_like", "full_like", "eye", "tril",
+                     "triu", "meshgrid"), "_functions.creation"),
+}
 
 if not TYPE_CHECKING:  # the checker would believe in every name
     def __getattr__(name: str) -> Any:
         """What is loaded when it is asked for: Dask, random numbers, datasets, and what futures
         need."""
-        if name in ("dask", "linalg", "ndimage", "random", "tensor"):
-            import importlib
-            with _loading.loading():
-                return importlib.import_module(f"gpuarrayd.{name}")
-        if name == "Future":
-            with _loading.loading():
-                from ._jobs.future import Future
-            return Future
-        if name == "time_limits":
-            with _loading.loading():
-                from ._jobs.times import time_limits
-            return time_limits
-        if name == "repeat":
-            with _loading.loading():
-                from ._jobs.repeat import repeat
-            return repeat
-        if name in ("vectorize", "stencil"):
-            import importlib
-            with _loading.loading():
-                return getattr(importlib.import_module(f"gpuarrayd._kernels.{name}"), name)
-        if name in ("cov", "corrcoef"):
-            with _loading.loading():
-                from ._linalg import spread
-            return getattr(spread, name)
-        if name in ("Dataset", "DataLoader"):
-            with _loading.loading():
-                from ._datasets.dataset import Dataset
-                from ._datasets.loader import DataLoader
-            return Dataset if name == "Dataset" else DataLoader
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
+        with _loading.loading():
+            module = importlib.import_module(f"gpuarrayd.{_LATER[name] or name}")
+            return getattr(module, name) if _LATER[name] else module
 
 
 def __dir__() -> _builtins.list[str]:
-    return sorted({*globals(), *__all__, "dask", "linalg", "ndimage", "random", "tensor"})
+    return sorted({*globals(), *__all__, *_LATER})

@@ -43,6 +43,12 @@ gd.sqrt()  # type: ignore[call-arg]
 gd.hypot(x)  # type: ignore[call-arg]
 gd.squareroot(x)  # type: ignore[attr-defined]
 
+# What is made of nothing.
+assert_type(gd.arange(3) + gd.ones((2, 3)) + gd.full(3, 2.5), gd.Lazy)
+assert_type(gd.triu(gd.eye(3, k=1), -1), gd.Lazy)
+assert_type(gd.meshgrid(x, a, indexing="ij"), tuple[gd.Lazy, ...])
+assert_type(gd.broadcast_to(x, (2, 3)), gd.Lazy)
+
 # Reductions and random numbers.
 assert_type(x.mean(axis=0, keepdims=True), gd.Lazy)
 assert_type(gd.std(x, axis=(0, 1), ddof=1, where=x > 0), gd.Lazy)

@@ -72,7 +72,7 @@ from .. import errors
 from .._arguments.refusals import WrongType
 from .._lazy.array import Lazy
 from .._lazy.describing import describe
-from .._lazy.graph import Call, Node, Whole, Words, dtype_name
+from .._lazy.graph import Call, Node, Ramp, Whole, Words, computed, dtype_name, ordered
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
 from .._lazy.operands import Operand, node_of
@@ -232,7 +232,10 @@ def bincount(x: Operand, /, weights: Operand | None = None, minlength: int = 0, 
 # Look-ups.
 
 def _looked_up(op: str, parts: tuple[Node, ...], along: int, words: Words) -> Whole:
-    """The table is the other part."""
+    """The table is the other part, which is read in whole."""
+    parts = tuple([computed(part) if (i != along or op == "take")
+                   and any(isinstance(one, Ramp) for one in ordered(part)) else part
+                   for i, part in enumerate(parts)])
     return Whole(op, parts, (), parts[along].shape, words, None, along)
 
 

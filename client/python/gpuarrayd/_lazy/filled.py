@@ -32,6 +32,11 @@ def _filled(name: str, a: Operand, value: Any, dtype: npt.DTypeLike | None, orde
     else:
         sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
         wanted = tuple([operator.index(size) for size in sizes])
+    return filled(f"np.{name}", value, kind, wanted)
+
+
+def filled(name: str, value: Any, kind: np.dtype[Any], wanted: Shape) -> Lazy:
+    """One value, or what broadcasts to the shape, in a dtype."""
     if isinstance(value, Lazy):
         found = value.astype(kind)._node
     else:
@@ -41,7 +46,7 @@ def _filled(name: str, a: Operand, value: Any, dtype: npt.DTypeLike | None, orde
     missing = len(wanted) - len(found.shape)
     if missing < 0 or any(size not in (1, whole) for size, whole
                           in zip(found.shape, wanted[missing:], strict=True)):
-        raise errors.BadShape(f"np.{name}: a value of shape {found.shape} does not broadcast to "
+        raise errors.BadShape(f"{name}: a value of shape {found.shape} does not broadcast to "
                               f"{wanted}", argument="fill_value", expected=str(wanted),
                               found=str(found.shape))
     return Lazy._of(broadcast_to(found, wanted))

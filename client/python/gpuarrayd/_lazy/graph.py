@@ -216,6 +216,33 @@ class Random(Call):
         return (*self.more, ("size", f"({sizes})"))
 
 
+class Ramp(Call):
+    """Integers of which each is `first`, and for each axis its step times the index along it: what
+    arange() and eye() are made of, never in memory. The part has its shape, and zeros.
+
+    Their elements lie as an ndarray's bytes do, so that every view of them is one of them."""
+
+    __slots__ = ("first", "steps")
+
+    def __init__(self, parts: tuple[Node, ...], first: int, steps: Shape) -> None:
+        self.first = number(first).value
+        self.steps = steps
+        super().__init__("ramp", parts)
+        self.known = np.dtype("i8")
+
+    def of(self, parts: tuple[Node, ...]) -> Call:
+        return Ramp(parts, int(self.first), self.steps)
+
+    def term(self, zero: str) -> str:
+        """As the language has it: it counts axes from the last, as broadcasting does."""
+        words = [zero, *([f"({self.first})"] if self.first else [])]
+        ndim = len(self.shape)
+        for axis, (size, step) in enumerate(zip(self.shape, self.steps, strict=True)):
+            if size > 1 and step:
+                words.append(f"({step})*index({axis - ndim})")
+        return "+".join(words)
+
+
 class Whole(Call):
     """A function whose result has a shape of its own: counts, running sums, what is looked up.
 

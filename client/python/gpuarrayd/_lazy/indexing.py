@@ -15,11 +15,12 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Number, Reduction, Source, Whole, computed, is_placed
+from .graph import Call, Node, Number, Ramp, Reduction, Source, Whole, computed, is_placed
 from .fancy import fancy, is_fancy
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .leaves import ArraySource
 from .unbounded import UNBOUNDED
+from .views import view_of, viewed
 
 Wanted: TypeAlias = list[tuple[Node, Items]]
 
@@ -66,6 +67,8 @@ def _wanted(node: Node, items: Items) -> Wanted:
     if isinstance(node, Whole):
         is_parted = node.along is not None and not is_all(items, node.shape)
         return [(node.parts[node.along or 0], items)] if is_parted else []
+    if isinstance(node, Ramp):
+        return []
     if is_placed(node):
         raise errors.Unsupported(
             "an expression with an index() or random numbers has no parts, for these depend on an "
@@ -83,6 +86,8 @@ def _selected(node: Node, items: Items, parts: tuple[Node, ...]) -> Node:
         shape = shape_of(items)
         is_some = 0 not in shape or UNBOUNDED in shape
         return node.selected(items) if is_some else ArraySource(np.empty(shape, node.dtype))
+    if isinstance(node, Ramp):
+        return viewed(node, *view_of(items, node.shape))
     if isinstance(node, Reduction):
         if not parts and is_all(items, node.shape):
             return node

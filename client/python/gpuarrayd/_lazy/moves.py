@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import errors
 from .array import Lazy
-from .graph import Call, Node, Shape, Source, number
+from .graph import Call, Node, Shape, Source, broadcast, number
 from .moved import Moved, Piece
 from .operands import Operand, node_of, source_of
 from .picked import NoIndex, indices_of, is_mask, picked, positions_of
@@ -27,11 +27,12 @@ from .results import compute_into
 from .._arguments.refusals import WrongType
 from .unanswered import NoAxis, refuse
 from .views import Axes, Start, permuted, viewed
+from .views import broadcast_to as spread_to
 
 __all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
            "expand_dims", "squeeze", "concatenate", "concat", "stack", "vstack", "hstack",
            "dstack", "roll", "tile", "pad", "flatnonzero", "nonzero",
-           "take_along_axis"]
+           "take_along_axis", "matrix_transpose", "broadcast_to", "broadcast_arrays"]
 
 Numbers: TypeAlias = int | Sequence[int]
 
@@ -162,6 +163,36 @@ def squeeze(a: Operand, axis: Numbers | None = None) -> Lazy:
                               argument="axis", expected="an axis of length 1", found=str(axis))
     return Lazy._of(node)[tuple([0 if one in gone else slice(None)
                                  for one in range(len(node.shape))])]
+
+
+def matrix_transpose(x: Operand, /) -> Lazy:
+    """With its last two axes exchanged, as numpy.matrix_transpose()."""
+    node = array_of(x)
+    if len(node.shape) < 2:
+        raise errors.BadShape(f"matrix_transpose: of shape {node.shape}", argument="x",
+                              expected="at least two axes", found=str(node.shape))
+    return swapaxes(x, -1, -2)
+
+
+def broadcast_to(array: Operand, shape: Numbers, subok: bool = False) -> Lazy:
+    """Repeated along axes to a shape, as numpy.broadcast_to(), without memory."""
+    node = array_of(array)
+    wanted = tuple([operator.index(one) for one in
+                    (shape if isinstance(shape, Sequence) else (shape,))])
+    missing = len(wanted) - len(node.shape)
+    if min(wanted, default=0) < 0 or missing < 0 or any(
+            own not in (1, size) for own, size in zip(node.shape, wanted[missing:], strict=True)):
+        raise errors.BadShape(f"an array of shape {node.shape} does not broadcast to {wanted}",
+                              argument="shape", expected=f"what {node.shape} broadcasts to",
+                              found=str(wanted))
+    return Lazy._of(node if node.shape == wanted else spread_to(node, wanted))
+
+
+def broadcast_arrays(*args: Operand, subok: bool = False) -> tuple[Lazy, ...]:
+    """Arrays as repeated to the shape of them all, as numpy.broadcast_arrays()."""
+    nodes = [array_of(one) for one in args]
+    shape = broadcast("broadcast_arrays", nodes)
+    return tuple([broadcast_to(Lazy._of(node), shape) for node in nodes])
 
 
 # Joining.

@@ -6,7 +6,7 @@ What a list has several times, the other side has once.
 
 from typing import Any
 
-from .graph import (Call, Node, Number, Product, Random, Reduction, Source, Steps,
+from .graph import (Call, Node, Number, Product, Ramp, Random, Reduction, Source, Steps,
                     Whole, ordered)
 from .leaves import unpickled
 
@@ -37,22 +37,25 @@ def _call(node: Call, parts: tuple[int, ...]) -> tuple[Any, ...]:
         return "steps", parts, node.n_steps, node.nexts, node.until, node.first
     if isinstance(node, Product):
         return "product", node.op, parts, node.shape, node.is_turned, node.tf32
+    if isinstance(node, Ramp):
+        return "ramp", node.op, parts, int(node.first), node.steps
     if isinstance(node, Whole):
         return "whole", node.op, parts, node.options, node.shape, node.more, node.result, node.along
     return "call", node.op, parts, node.options, node.result, node.dtype
 
 
 _CALLS = {"call": Call, "reduction": Reduction, "random": Random, "whole": Whole}
+_OF_ONE_OP = {"product": Product, "ramp": Ramp}
 
 
 def restored(flat: list[tuple[Any, ...]]) -> Node:
     """The last node of a list of flattened()."""
     nodes: list[Node] = []
     for kind, *rest in flat:
-        if kind in _CALLS or kind == "product":
+        if kind in _CALLS or kind in _OF_ONE_OP:
             op, parts, *others = rest
             made = tuple([nodes[i] for i in parts])
-            nodes.append(Product(made, *others) if kind == "product"
+            nodes.append(_OF_ONE_OP[kind](made, *others) if kind in _OF_ONE_OP
                          else _CALLS[kind](op, made, *others))
         elif kind == "steps":
             nodes.append(Steps(tuple([nodes[i] for i in rest[0]]), *rest[1:]))

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves, reshaping
-from .._functions import (counts, einsum, functions, products, quantiles, reductions, scans,
-                          solving)
+from .._functions import (counts, creation, einsum, functions, products, quantiles, reductions,
+                          scans, solving)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -208,6 +208,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "linalg.tensordot": _own(products.tensordot), "linalg.vecdot": _own(products.vecdot),
     **{f"linalg.{name}": _own(getattr(solving, name))
        for name in ("cholesky", "solve", "inv", "slogdet", "det")},
+    **{name: _own(getattr(creation, name))
+       for name in ("linspace", "tril", "triu", "meshgrid")},
     **{name: getattr(filled, name) for name in filled.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": _result_type,

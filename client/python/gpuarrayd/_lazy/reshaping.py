@@ -6,6 +6,7 @@ elements lie so in the source; else by a copy in shared memory, which is made wh
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -15,13 +16,13 @@ import numpy as np
 
 from .. import errors
 from .array import Lazy
-from .graph import Call, Node, Shape, Source, is_placed, ordered
+from .graph import Call, Node, Ramp, Shape, Source, is_placed, ordered
 from .leaves import ArraySource
 from .moved import Moved, Piece
 from .moves import array_of
 from .operands import Operand
 from .unanswered import refuse
-from .views import viewed
+from .views import ramp, viewed
 
 if TYPE_CHECKING:
     from .. import _core
@@ -91,6 +92,8 @@ def merged(root: Node, groups: Groups) -> Node:
     for node in nodes:
         if not node.shape:
             made[id(node)] = node
+        elif isinstance(node, Ramp):
+            made[id(node)] = _merged_ramp(node, groups) or Merged(node, groups)
         elif isinstance(node, Call):
             made[id(node)] = node.of(tuple([made[id(part)] for part in node.parts]))
         else:
@@ -100,16 +103,28 @@ def merged(root: Node, groups: Groups) -> Node:
 
 def _merged_array(node: Node, groups: Groups) -> Node | None:
     """Of an ndarray, where its elements lie so."""
-    if not isinstance(node, ArraySource) or not isinstance(node.array, np.ndarray):
+    if not isinstance(node, ArraySource) or not isinstance(node.array, np.ndarray) \
+            or _strides(node.shape, node.array.strides, groups) is None:
         return None
-    axis = 0
+    return ArraySource(node.array.reshape(_shape(groups)))
+
+
+def _merged_ramp(node: Ramp, groups: Groups) -> Node | None:
+    steps = _strides(node.shape, node.steps, groups)
+    return None if steps is None else ramp(_shape(groups), int(node.first), steps)
+
+
+def _strides(shape: Shape, strides: Shape, groups: Groups) -> list[int] | None:
+    """Of axes that are taken as one; None where those of a group do not lie so."""
+    axis, found = 0, []
     for group in groups:
-        long = [one for one in range(axis, axis + len(group)) if node.shape[one] != 1]
-        for first, second in zip(long, long[1:], strict=False):
-            if node.array.strides[first] != node.array.strides[second] * node.shape[second]:
+        long = [one for one in range(axis, axis + len(group)) if shape[one] != 1]
+        for first, second in itertools.pairwise(long):
+            if strides[first] != strides[second] * shape[second]:
                 return None
         axis += len(group)
-    return ArraySource(node.array.reshape(_shape(groups)))
+        found.append(strides[long[-1]] if long else 0)
+    return found
 
 
 def _shape(groups: Groups) -> Shape:

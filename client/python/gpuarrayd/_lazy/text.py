@@ -15,7 +15,7 @@ alone is written as a call: add(1, 2), as NumPy's function of that name makes an
 import math
 from collections.abc import Iterable, Sequence
 
-from .graph import Call, Node, Number, Product, Source, Steps, ordered
+from .graph import Call, Node, Number, Product, Ramp, Source, Steps, ordered
 
 BINARY = {
     "equal": ("==", 1), "not_equal": ("!=", 1), "less": ("<", 1), "less_equal": ("<=", 1),
@@ -133,6 +133,8 @@ def number_text(number: Number) -> str:
 
 
 def _call(node: Call, parts: list[Piece]) -> Piece:
+    if isinstance(node, Ramp):
+        return Piece(node.term(parts[0].text), BINARY["add"][1], 1)
     if any(not isinstance(p, Number) or p.dtype is not None for p in node.parts):
         if isinstance(node, Product) and node.is_turned:
             parts = [parts[0], Piece(f"{parts[0].text}.mT")]

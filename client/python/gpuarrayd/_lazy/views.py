@@ -11,13 +11,14 @@ computed into shared memory when the view is read.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .. import errors
-from .graph import Call, Node, Reduction, Shape, Source, Whole, computed, is_placed, ordered
+from .graph import Call, Node, Ramp, Reduction, Shape, Source, Whole, computed, is_placed, ordered
 from .leaves import ArraySource, FileSource
 from .selection import Items, Several, key_of
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ViewAxis: TypeAlias = tuple[int, int, int]  # axis, count, step
 Start: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = tuple[ViewAxis, ...]
+
+_ZERO = np.zeros((), np.int64)
 
 
 class ViewSource(Source):
@@ -109,9 +112,39 @@ def shared(source: Any, session: "_core.Session", made: "dict[int, _core.Array]"
 def viewed(node: Node, start: Start, axes: Axes) -> Node:
     """The node of a view. start: along each axis of the node; axes: of the view."""
     if not node.shape or is_whole(node) or counts_places(node):
-        return _of_source(_as_source(node), start, axes)
-    return rebuilt(node, lambda one: _of_source(_as_source(one), *_carried(
+        return _of_whole(node, start, axes)
+    return rebuilt(node, lambda one: _of_whole(one, *_carried(
         node.shape, one.shape, start, axes)) if one.shape else one)
+
+
+def _of_whole(node: Node, start: Start, axes: Axes) -> Node:
+    if isinstance(node, Ramp):
+        first = int(node.first) + sum(map(operator.mul, start, node.steps))
+        return ramp([count for _, count, _ in axes], first,
+                    [node.steps[axis] * step if axis >= 0 else 0 for axis, _, step in axes])
+    return _of_source(_as_source(node), start, axes)
+
+
+def ramp(shape: Sequence[int], first: int, steps: Sequence[int]) -> Node:
+    """Integers of which each is `first`, and for each axis its step times the index along it."""
+    if 0 in shape:
+        return ArraySource(np.empty(tuple(shape), np.int64))
+    zeros = ViewSource(ArraySource(_ZERO), (), tuple([(-1, size, 0) for size in shape]))
+    return Ramp((zeros,), first, tuple(steps))
+
+
+def view_of(items: Items, shape: Shape) -> tuple[Start, Axes]:
+    """Of a part of an array."""
+    start, axes, waiting = [], [], iter(range(len(shape)))
+    for item in items:
+        if item is None:
+            axes.append((-1, 1, 0))
+            continue
+        axis = next(waiting)
+        start.append(item if isinstance(item, int) else item[0])
+        if not isinstance(item, int):
+            axes.append((axis, item[2], item[1]))
+    return tuple(start), tuple(axes)
 
 
 def rebuilt(node: Node, leaf: Callable[[Node], Node]) -> Node:
@@ -147,7 +180,7 @@ def broadcast_to(node: Node, shape: Shape) -> Node:
 
 def is_whole(node: Node) -> bool:
     """Whether its elements cannot be had one by one from those of what it is made of."""
-    return isinstance(node, (Reduction, Whole)) or is_placed(node)
+    return isinstance(node, (Ramp, Reduction, Whole)) or is_placed(node)
 
 
 def counts_places(node: Node) -> bool:
