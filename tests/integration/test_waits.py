@@ -38,12 +38,13 @@ def test_for_a_client_that_is_silent(start):
         assert later["room_s"] + later["turn_s"] < 0.2
         [user] = w.call("server.stats")["users"]
         assert user["input_s"] >= later["input_s"] and user["room_s"] == 0
+        time.sleep(0.02)
         stats = cancel_all(w)
-        assert stats["waits"]["input"] >= later["input_s"] and stats["users"][0]["work_s"] < 0.2
+        assert stats["waits"]["input"] > later["input_s"] and stats["users"][0]["work_s"] < 0.2
     ring.close()
     [line] = [line for line in daemon.text().splitlines() if f"JOB={job} " in line and "CODE=cancelled" in line]
     fields = dict(word.split("=") for word in line.split() if "=" in word)
-    assert float(fields["INPUT_SECONDS"]) >= later["input_s"] and float(fields["TURN_SECONDS"]) < 0.2
+    assert float(fields["INPUT_SECONDS"]) > later["input_s"] and float(fields["TURN_SECONDS"]) < 0.2
 
 
 def test_for_turns_of_others(start, zeros):  # noqa: F811

@@ -6,6 +6,8 @@
 #include "proto/util.h"
 #include "proto/wire/pack.h"
 
+#define WAIT_TOLD_NS UINT64_C(10000000)
+
 /* Bytes that end a message, and go into it from where they are. */
 struct tail {
     const char *bytes;
@@ -117,10 +119,19 @@ void worker_report_moved(struct wjob *job, void *worker)
         return;
 }
 
+/* Of one that failed: what it moved, or a wait that somebody may ask about. */
+static bool has_news(const struct wjob *job)
+{
+    uint64_t waited_ns = 0;
+    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
+        waited_ns += job->wait_ns[i];
+    return job->n_all_tiles_done > 0 || waited_ns >= WAIT_TOLD_NS;
+}
+
 int worker_reply(struct worker *w, const struct wjob *job)
 {
     struct tail tail = {NULL, 0};
-    int r = job->status && job->n_all_tiles_done > 0 ? send_moved(w, job, WSTAGE_ENDING) : 0;
+    int r = job->status && has_news(job) ? send_moved(w, job, WSTAGE_ENDING) : 0;
     if (r)
         return r;
     message_writer_clear(&w->writer);
