@@ -1,7 +1,7 @@
 #!/bin/sh
 # bundle.sh [--double] DIRECTORY
 # Makes DIRECTORY (it must not exist): the programs of a build, the libraries that they need, the
-# tests and the benchmarks, less than 64 MiB as long as the libraries are packed, to be copied to a
+# tests and the benchmarks, less than 40 MiB as long as the libraries are packed, to be copied to a
 # host with nothing of ours and an NVIDIA driver that is new enough for the CUDA of the build (580 for
 # 13.0; a build by CUDA 12 for older ones). There `sh run.sh` tests and measures, within 8 minutes.
 #
@@ -25,7 +25,7 @@ if ! command -v patchelf >/dev/null; then
 fi
 out=$1
 . "$top/tests/setup.sh"
-max_mib=64
+max_mib=40
 
 programs="daemon/broker/gpuarrayd daemon/worker/gpuarrayd-worker-cpu client/ctl/gpuarrayctl
     tests/bench/latency tests/gpu/stream$double tests/gpu/product$double

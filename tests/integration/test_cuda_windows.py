@@ -127,7 +127,11 @@ def test_files_in_any_pool(folder, start, both):  # noqa: F811: fixtures
 def test_what_stays_the_cpus(both):  # noqa: F811: the fixture
     u = {"u": wire.argument(np.arange(1200.0).reshape(30, 40))}
     with both.connect() as w:
-        for expr, why in (("window_max(window_median(u, 13), 3)", "so many elements"),
+        deep = "u * 2"
+        for _ in range(4):
+            deep = f"window_max({deep}, 3, mode=wrap)"
+        for expr, why in ((deep, "along so many axes"),
+                          ("window_max(window_median(u, 13), 3)", "so many elements"),
                           ("window_median(u, 13)", "so many elements"),
                           ("window_min(u, 65)", "so many elements")):
             reply = w.call("job.run", outputs=[{"expr": expr}], args=u)
