@@ -20,6 +20,7 @@ struct gad_client {
     bool had_service;     /* the last connection was not to a private daemon */
     int64_t missed_since; /* by the first call that did not find it; 0: none is missed */
     uint64_t session;     /* number of the connection, from 1 */
+    uint64_t refusing;    /* the one in which the daemon said that it leaves; 0: none did */
     struct calls calls;
     struct message_writer writer; /* of the request that is being made */
 

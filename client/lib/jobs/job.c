@@ -7,8 +7,8 @@
  *
  *     COPYING ------> DONE: what this process does alone (copy.c)
  *
- *     LOST: the connection went in SENT or WAITING; whoever waits for the job connects anew and
- *     sends it again under its key, once, if nothing that it reads can have been overwritten
+ *     LOST: the connection went in SENT or WAITING, or the daemon leaves and has not begun with the
+ *     job; whoever waits for it connects anew and sends it again under its key (recover.c)
  *
  * Everything happens in the functions of calls, run by client_wait(); gad_job_wait() only waits.
  * Files are put in their place before DONE, and the daemon is told before, so that others who wait
@@ -32,11 +32,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define MAX_RECOVERIES 1
-#define RECOVERY_MS    10000 /* for a daemon that restarts, all in all */
-#define MAX_ATTEMPTS   20    /* at sending it to a daemon that is there, and goes */
-#define MIN_ATTEMPT_MS 500   /* however short the caller wants to wait */
 
 static call_func on_submitted, on_outcome, on_settled;
 
@@ -152,7 +147,7 @@ static void name_source(struct gad_job *job)
     }
 }
 
-static void end(struct gad_job *job, int status, const struct gad_error *error)
+void job_end(struct gad_job *job, int status, const struct gad_error *error)
 {
     if (job->state == JOB_DONE)
         return;
@@ -182,7 +177,7 @@ static void end_with(struct gad_job *job, int r)
 {
     if (r < 0)
         r = (int)client_status(r, &job->error);
-    end(job, r, &job->error);
+    job_end(job, r, &job->error);
 }
 
 /* Sending -------------------------------------------------------------------------------------- */
@@ -205,13 +200,13 @@ static int send_request(struct gad_job *job, struct build *build, struct gad_err
 
 /* Nothing that it reads is written over, or it goes on from what its journal says; and nothing has
  * come or gone for good. */
-static bool is_repeatable(const struct gad_job *job)
+bool job_is_repeatable(const struct gad_job *job)
 {
     return !job_has_streams(&job->options) &&
            (job->journal.path || targets_are_repeatable(&job->options, job->to));
 }
 
-static int begin(struct gad_job *job, struct gad_error *error)
+int job_begin(struct gad_job *job, struct gad_error *error)
 {
     struct build build;
     struct build_source source = {
@@ -220,7 +215,7 @@ static int begin(struct gad_job *job, struct gad_error *error)
         .key = job->key,
         .journal = &job->journal,
         .settle = job->needs_settling,
-        .is_repeatable = is_repeatable(job),
+        .is_repeatable = job_is_repeatable(job),
         .elapsed_ms = (uint64_t)(clock_now_ms() - job->submitted_at),
         .purpose = BUILD_RUN,
     };
@@ -273,20 +268,22 @@ static bool can_try_again(struct gad_job *job, int status, const struct gad_erro
 
 static void failed(struct gad_job *job, int status, const struct gad_error *error)
 {
-    if (status == GAD_DISCONNECTED) {
+    if (status == GAD_DISCONNECTED || status == GAD_SHUTTING_DOWN) {
         drop_feeds(job);
         job->state = JOB_LOST;
+        if (status == GAD_SHUTTING_DOWN)
+            job_note_refusal(job);
         return;
     }
     struct gad_error own = *error; /* in the program's names */
     unpack_restore(&job->options, &own);
     build_restore_length(job->open_length, &own);
     if (!can_try_again(job, status, &own)) {
-        end(job, status, &own);
+        job_end(job, status, &own);
         return;
     }
     drop_feeds(job);
-    int r = begin(job, &job->error);
+    int r = job_begin(job, &job->error);
     if (r == GAD_DISCONNECTED)
         job->state = JOB_LOST;
     else if (r)
@@ -329,7 +326,7 @@ static void settle(struct gad_job *job, int status)
     int r = send_about(job, "job.settle", on_settled, job, status ? &outcome : NULL);
     job->error = outcome;
     if (r)
-        end(job, status, &job->error);
+        job_end(job, status, &job->error);
 }
 
 static void on_outcome(void *userdata, int status, struct reply *reply_take,
@@ -360,7 +357,7 @@ static void on_settled(void *userdata, int status, struct reply *reply_take,
     (void)status; /* what the daemon makes of it does not move the files */
     (void)error;
     reply_free(reply_take);
-    end(job, (int)job->status, &job->error);
+    job_end(job, (int)job->status, &job->error);
 }
 
 void job_copied(struct gad_job *job, int r)
@@ -407,15 +404,15 @@ static int submit_given(struct gad_client *client, const struct gad_job_options 
     } else if (r == 0) {
         job->is_run = !job->needs_settling && !options->progress &&
                       (is_waited || job_options_are_small(options));
-        r = begin(job, error);
+        r = job_begin(job, error);
         /* Nothing was sent: the daemon that follows gets it as the first. */
         if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
-            r = begin(job, error);
+            r = job_begin(job, error);
     }
     if (r) {
         r = (int)client_status(r, error);
         struct gad_error none = {0};
-        end(job, r, &none);
+        job_end(job, r, &none);
         gad_job_free(job);
         return r;
     }
@@ -473,77 +470,6 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 
 /* Waiting -------------------------------------------------------------------------------------- */
 
-/* Its time goes on without a daemon. */
-static bool is_late(const struct gad_job *job)
-{
-    return job->options.deadline_ms > 0 &&
-           clock_now_ms() - job->submitted_at >= job->options.deadline_ms;
-}
-
-static int judge_loss(const struct gad_job *job, struct gad_error *error)
-{
-    if (job->wants_cancel)
-        return error_set(error, GAD_CANCELLED, NULL, "the job was cancelled");
-    if (is_late(job)) {
-        error_set(error, GAD_DEADLINE_EXCEEDED, NULL,
-                  "the job had not ended at its deadline: the daemon that had it went away");
-        error_expected(error, "to end within %.3g s", job->options.deadline_ms / 1e3);
-        error_found(error, "no daemon that has it");
-        return GAD_DEADLINE_EXCEEDED;
-    }
-    if (job->n_recoveries >= MAX_RECOVERIES)
-        return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
-                         "the connection to the daemon was lost again");
-    if (!is_repeatable(job))
-        return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
-                         job_has_streams(&job->options)
-                             ? "the connection to the daemon was lost, and what the job's streams "
-                               "have moved does not come again"
-                             : "the connection to the daemon was lost, and the job writes over "
-                               "what it reads");
-    return 0;
-}
-
-/* The connection went. Sends the job again where that is safe; GAD_TIMEOUT: not yet possible. A
- * daemon that is there and does not answer counts as one that stays away. */
-static int recover(struct gad_job *job, int64_t deadline)
-{
-    struct gad_error error;
-    int r = judge_loss(job, &error);
-    if (r) {
-        end(job, r, &error);
-        return 0;
-    }
-    /* All jobs of a client have the same time, however many: it begins when the daemon is first
-     * missed. */
-    int64_t missed = job->client->missed_since;
-    int64_t until = (missed ? missed : clock_now_ms()) + RECOVERY_MS;
-    int64_t least = clock_deadline_ms(MIN_ATTEMPT_MS);
-    r = client_ensure(job->client, least > deadline ? least : deadline, until, &error);
-    bool is_there = r == 0;
-    if (is_there) {
-        job->n_attempts++;
-        r = begin(job, &error);
-        if (r == 0) {
-            job->n_recoveries++;
-            return 0;
-        }
-    }
-    bool is_away = is_there ? r == GAD_DISCONNECTED && job->n_attempts < MAX_ATTEMPTS
-                            : (r == GAD_NO_DAEMON || r == GAD_TIMEOUT || r == GAD_DISCONNECTED) &&
-                                  clock_now_ms() < until;
-    if (is_away) { /* nothing was sent to it */
-        job->state = JOB_LOST;
-        return clock_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
-    }
-    if (!is_there || r == GAD_DISCONNECTED || r == GAD_TIMEOUT) {
-        error.status = GAD_OUTCOME_UNKNOWN; /* the message says what the daemon's absence is */
-        r = GAD_OUTCOME_UNKNOWN;
-    }
-    end(job, r < 0 ? (int)client_status(r, &error) : r, &error);
-    return 0;
-}
-
 enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_error *error)
 {
     if (!job)
@@ -551,7 +477,7 @@ enum gad_status gad_job_wait(struct gad_job *job, int timeout_ms, struct gad_err
     int64_t deadline = clock_deadline_ms(timeout_ms);
     while (job->state != JOB_DONE) {
         if (job->state == JOB_LOST) {
-            if (recover(job, deadline))
+            if (job_recover(job, deadline))
                 return error_set(error, GAD_TIMEOUT, NULL, "the daemon is not back yet");
             continue;
         }

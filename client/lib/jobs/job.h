@@ -37,13 +37,27 @@ struct gad_job {
     bool needs_settling;  /* some output is created */
     bool was_sent;
     bool wants_cancel;
-    unsigned n_recoveries, n_attempts; /* sent again; begun to be */
+    bool is_refused;                   /* LOST, because the daemon leaves: it has not begun */
+    unsigned n_recoveries, n_attempts; /* sent again after a loss; begun to be */
     enum gad_status status;            /* of the end */
     struct gad_error error;
     struct result result;
     struct journal journal;
     struct copy copy;
 };
+
+/* Sends it, or sends it again. A status or -errno; GAD_DISCONNECTED: nothing was sent. */
+int job_begin(struct gad_job *job, struct gad_error *error) GAD_MUST_CHECK;
+void job_end(struct gad_job *job, int status, const struct gad_error *error);
+/* Nothing that it reads is written over, or it goes on from what its journal says; and nothing has
+ * come or gone for good. */
+bool job_is_repeatable(const struct gad_job *job);
+
+/* recover.c. The daemon leaves, and has not begun with the job. */
+void job_note_refusal(struct gad_job *job);
+/* It is LOST: sends it again where that is safe, or ends it; GAD_TIMEOUT: not yet possible. A
+ * daemon that is there and does not answer counts as one that stays away. */
+int job_recover(struct gad_job *job, int64_t deadline) GAD_MUST_CHECK;
 
 /* Every byte is in its place, or what went wrong. */
 void job_copied(struct gad_job *job, int r);
