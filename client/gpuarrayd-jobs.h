@@ -117,6 +117,17 @@ enum gad_status gad_job_trace_json(struct gad_client *client, uint64_t job, char
  * Connection statuses. */
 enum gad_status gad_users_json(struct gad_client *client, char **ret_json, struct gad_error *error);
 
+/** Has the daemon take no new jobs, and begin with none that wait: submitting ends with
+ * GAD_DRAINING. What runs goes on to its end. Until that is undone, or the daemon ends. For admins.
+ * client: not NULL.
+ * undo: jobs are taken again.
+ * message: why, for people; at most 199 bytes; may be NULL.
+ * ret_n_running, ret_n_queued: jobs that are under way, and that wait; may be NULL.
+ * GAD_PERMISSION: the caller is no admin. GAD_BAD_REQUEST: too long a message. Connection statuses.
+ */
+enum gad_status gad_drain(struct gad_client *client, bool undo, const char *message,
+                          uint64_t *ret_n_running, uint64_t *ret_n_queued, struct gad_error *error);
+
 /** Says how much a user's jobs count beside those of others, from now on, until the daemon ends or
  * reads its settings again. For admins.
  * client: not NULL.

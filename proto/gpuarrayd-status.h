@@ -67,6 +67,7 @@
     /* The device and the daemon. */                                                               \
     X(GAD_DEVICE_FAULT, "device-fault", "the device reported a fault")                             \
     X(GAD_SHUTTING_DOWN, "shutting-down", "the daemon is leaving")                                 \
+    X(GAD_DRAINING, "draining", "the daemon takes no new jobs for now")                            \
     X(GAD_NO_DAEMON, "no-daemon", "no daemon could be reached or started")                         \
     X(GAD_INTERNAL, "internal", "a fault of gpuarrayd itself")
 

@@ -33,7 +33,7 @@ verb_fn verb_run, verb_random, verb_submit, verb_wait, verb_status, verb_cancel,
     verb_version, verb_watch, verb_daemon, verb_stats, verb_top, verb_users, verb_doctor,
     verb_transpose, verb_concatenate, verb_stack, verb_flip, verb_roll, verb_tile, verb_pad,
     verb_take, verb_diff, verb_matmul, verb_batches, verb_shuffle, verb_map, verb_cp, verb_tucker,
-    verb_reconstruct, verb_svd, verb_pca, verb_lstsq, verb_trace;
+    verb_reconstruct, verb_svd, verb_pca, verb_lstsq, verb_trace, verb_drain;
 
 /* ---- usage.c: wrong words. Messages end in the exit code EXIT_USAGE. */
 /* Instead of argp_parse(): unknown options get the nearest name. 0 or EXIT_USAGE. */

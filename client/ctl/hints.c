@@ -87,6 +87,8 @@ static const char *const hints[GAD_STATUS_COUNT] = {
     [GAD_TIMEOUT] = "'gpuarrayctl ping' says whether the daemon answers; jobs go on meanwhile",
     [GAD_OUTCOME_UNKNOWN] = "look at the result, then the same again",
     [GAD_DEVICE_FAULT] = "the same again; 'dmesg' and the daemon's log say more",
+    [GAD_DRAINING] = "again when it takes jobs: 'gpuarrayctl info' says so; admins end that with "
+                     "'gpuarrayctl drain --undo'",
     [GAD_SHUTTING_DOWN] = "the same again in a moment",
     [GAD_INTERNAL] = "a report with the daemon's log and the output of 'gpuarrayctl version'",
 };

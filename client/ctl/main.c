@@ -94,6 +94,8 @@ static const struct verb {
      "htop monitor load"},
     {"users", verb_users, "who is there, what each holds and may hold; weights", GROUP_DAEMON,
      "who w quota limits weight"},
+    {"drain", verb_drain, "for admins: take no new jobs, and wait until none run", GROUP_DAEMON,
+     "maintenance close quiesce"},
     {"ping", verb_ping, "round trips to the daemon", GROUP_DAEMON, "hello"},
     {"daemon", verb_daemon, "say which daemon answers; start or stop a private one", GROUP_DAEMON,
      "server service stop restart"},

@@ -35,6 +35,7 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -146,8 +147,16 @@ static void check_idle(struct broker *broker)
 static void tell_status(struct broker *broker)
 {
     if (!broker->is_draining)
-        notifier_status(broker->notifier, "serving: %u sessions, %u jobs run, %u wait",
-                        broker->n_sessions, workers_n_active(broker), workers_n_waiting(broker));
+        notifier_status(broker->notifier, "%s: %u sessions, %u jobs run, %u wait",
+                        broker->is_closed ? "takes no new jobs" : "serving", broker->n_sessions,
+                        workers_n_active(broker), workers_n_waiting(broker));
+}
+
+void broker_close(struct broker *broker, bool is_closed, const char *notice)
+{
+    broker->is_closed = is_closed;
+    snprintf(broker->notice, sizeof(broker->notice), "%s", notice);
+    tell_status(broker);
 }
 
 static void on_tidy_time(struct deadline *deadline)

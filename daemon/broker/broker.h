@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #define BROKER_REGION_BUCKETS 256u
+#define BROKER_NOTICE_SIZE    200
 #define BROKER_EXIT_NO_ENGINE 4 /* the only engine that may be used is not there */
 
 struct notifier;
@@ -64,9 +65,11 @@ struct broker {
     struct message_writer scratch; /* for a part of one */
     uint64_t started_ns;
     bool needs_check, is_draining, is_leaving;
-    bool has_callers;    /* connections to be accepted */
-    bool has_held_back;  /* jobs or requests wait until their users have read replies */
-    bool has_room_again; /* some were read, and there were such */
+    bool is_closed; /* an admin's word: no job is taken, none of the queue begins */
+    char notice[BROKER_NOTICE_SIZE]; /* and why, for people */
+    bool has_callers;                /* connections to be accepted */
+    bool has_held_back;              /* jobs or requests wait until their users have read replies */
+    bool has_room_again;             /* some were read, and there were such */
     bool has_told_ready;
     bool is_stuck; /* after broker_deinit(): a thread still waits for a disk or the like */
     int exit_status;
@@ -87,6 +90,9 @@ void broker_started_one(struct broker *broker, const struct worker *worker);
 
 /* Stops accepting, lets running jobs end, refuses the rest, then leaves. */
 void broker_drain(struct broker *broker);
+
+/* From now on no jobs are taken and begun, or are again. */
+void broker_close(struct broker *broker, bool is_closed, const char *notice);
 
 /* Something ended: at the end of the turn, look whether the drain is complete or the daemon idle.
  */

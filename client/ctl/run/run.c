@@ -217,7 +217,7 @@ static const struct argp submit_argp = {
     "has taken it. A small process of yours, one for all such jobs, stays until the files are in "
     "their place.\v"
     "Expressions, sources and destinations are those of run.\n"
-    "The process survives the shell and the terminal, and one restart of the daemon: the job then "
+    "The process survives the shell and the terminal, and restarts of the daemon: the job then "
     "runs again under the same number. It survives the login too, with KillUserProcesses=yes in "
     "logind.conf only after 'loginctl enable-linger'. When it is killed, its jobs are cancelled. "
     "The "

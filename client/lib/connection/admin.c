@@ -42,3 +42,26 @@ enum gad_status gad_set_weight(struct gad_client *client, uint32_t uid, uint32_t
                                       .numbers = {{"user", uid}, {"weight", weight}}};
     return client_status(client_ask(client, &question, NULL, error), error);
 }
+
+enum gad_status gad_drain(struct gad_client *client, bool undo, const char *message,
+                          uint64_t *ret_n_running, uint64_t *ret_n_queued, struct gad_error *error)
+{
+    const struct question question = {.method = "server.drain",
+                                      .is_of_a_job = true,
+                                      .flag = undo ? "undo" : NULL,
+                                      .text = message};
+    struct reply *reply;
+    uint64_t n_running = 0, n_queued = 0;
+    int r = client_ask(client, &question, &reply, error);
+    if (r)
+        return client_status(r, error);
+    r = map_u64(&reply->message.result, "running", &n_running, error);
+    if (r == 0)
+        r = map_u64(&reply->message.result, "queued", &n_queued, error);
+    reply_free(reply);
+    if (r == 0 && ret_n_running)
+        *ret_n_running = n_running;
+    if (r == 0 && ret_n_queued)
+        *ret_n_queued = n_queued;
+    return client_status(r, error);
+}

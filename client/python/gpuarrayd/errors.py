@@ -25,7 +25,8 @@ __all__ = [
     "DatasetChanged", "BadRank", "BadCheckpoint", "SingularMatrix", "BadBlock",
     "QueueTimeout", "DeadlineExceeded", "Unsupported", "Protocol", "VersionMismatch",
     "Disconnected", "Untrusted", "Timeout",
-    "OutcomeUnknown", "DeviceFault", "ShuttingDown", "NoDaemon", "Internal", "PackedWarning",
+    "OutcomeUnknown", "DeviceFault", "ShuttingDown", "Draining", "NoDaemon", "Internal",
+    "PackedWarning",
 ]
 
 _Arguments = tuple[type["Error"], str, str, str, str, str]
@@ -469,6 +470,12 @@ class ShuttingDown(DaemonError):
     code = "shutting-down"
 
 
+class Draining(DaemonError):
+    """The daemon takes no new jobs for now; the message says why."""
+
+    code = "draining"
+
+
 class NoDaemon(DaemonError, ConnectionError):
     """No daemon could be reached or started."""
 
@@ -495,7 +502,7 @@ _REQUEST: tuple[type[RequestError], ...] = (
 _SESSION: tuple[type[SessionError], ...] = (
     Protocol, VersionMismatch, Disconnected, Untrusted, Timeout, OutcomeUnknown)
 _DAEMON: tuple[type[DaemonError], ...] = (
-    DeviceFault, ShuttingDown, NoDaemon, Internal)
+    DeviceFault, ShuttingDown, Draining, NoDaemon, Internal)
 _ALL: tuple[type[Error], ...] = (*_REQUEST, *_SESSION, *_DAEMON, Unsupported)
 _BY_CODE = {kind.code: kind for kind in _ALL}
 

@@ -141,7 +141,7 @@ static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
 {
     bool has_started = false;
     worker_look_after(w);
-    while (worker_has_room(w)) {
+    while (!broker->is_closed && worker_has_room(w)) {
         struct queue_item *item;
         if (has_started && loop_now_ns() >= until_ns) { /* some had to be planned again */
             loop_set_busy(broker->loop, true);
@@ -160,7 +160,8 @@ static void admit(struct broker *broker, struct worker *w, uint64_t until_ns)
     }
     if (has_started)
         worker_watch_hangs(w);
-    worker_watch_carries(w);
+    if (!broker->is_closed)
+        worker_watch_carries(w);
 }
 
 /* Its client is back, or it was paused for long. */

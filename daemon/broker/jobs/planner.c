@@ -123,9 +123,13 @@ static int conclude(struct planner *p, struct session *session)
     struct job *twin = submission_twin(session, s);
     if (twin)
         return methods_job_found(&q, s->kind, twin, &p->error);
-    if (s->kind != SUBMISSION_PLAN && p->broker->is_draining)
-        return error_set(&p->error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
-    return p->r != 0 ? p->r : methods_job_judged(&q, s, &p->error);
+    struct gad_error error;
+    int r = submission_check_open(session, s, &error);
+    if (r)
+        p->error = error;
+    else
+        r = p->r;
+    return r ? r : methods_job_judged(&q, s, &p->error);
 }
 
 static void clear(struct planner *p)
@@ -283,6 +287,8 @@ int planner_take(const struct request *q, enum submission_kind kind, struct gad_
     struct submission s;
     int r = submission_decode(q->session, q->message, q->frame, kind, &s, error);
     struct job *twin = r == 0 ? submission_twin(q->session, &s) : NULL;
+    if (r == 0 && !twin)
+        r = submission_check_open(q->session, &s, error);
     bool is_held = r == 0 && !twin && is_costly(q->session->broker, s.request);
     if (twin)
         r = methods_job_found(q, kind, twin, error);

@@ -59,9 +59,21 @@ int submission_decode(const struct session *session, const struct message *messa
 {
     bool is_plan = kind == SUBMISSION_PLAN;
     submission_init(ret, kind, session->uid);
-    if (session->broker->is_draining && !is_plan)
-        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
     return request_decode(&message->params, frame->n_fds, is_plan, &ret->request, error);
+}
+
+int submission_check_open(const struct session *session, const struct submission *s,
+                          struct gad_error *error)
+{
+    const struct broker *broker = session->broker;
+    if (s->kind == SUBMISSION_PLAN)
+        return 0;
+    if (broker->is_draining)
+        return error_set(error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
+    if (!broker->is_closed)
+        return 0;
+    return error_set(error, GAD_DRAINING, NULL, "the daemon takes no new jobs for now%s%s",
+                     broker->notice[0] ? ": " : "", broker->notice);
 }
 
 struct job *submission_twin(const struct session *session, const struct submission *s)

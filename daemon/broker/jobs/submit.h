@@ -33,6 +33,9 @@ void submission_init(struct submission *s, enum submission_kind kind, uid_t uid)
 int submission_decode(const struct session *session, const struct message *message,
                       const struct frame *frame, enum submission_kind kind, struct submission *ret,
                       struct gad_error *error) GAD_MUST_CHECK;
+/* Whether jobs are taken: shutting-down, draining. A plan always is, and what has a twin. */
+int submission_check_open(const struct session *session, const struct submission *s,
+                          struct gad_error *error) GAD_MUST_CHECK;
 /* A job with the same key: then there is nothing to judge. NULL: none. */
 struct job *submission_twin(const struct session *session, const struct submission *s);
 /* Its places, and the workers as they are now, to *choice. */

@@ -157,8 +157,10 @@ void info_reply_info(const struct info_asker *asker, const struct info_answer *a
     struct broker *broker = asker->broker;
     msgpack_packer *p = &broker->writer.packer;
     message_begin_result(&broker->writer, asker->id);
-    msgpack_pack_map(p, 8);
+    msgpack_pack_map(p, 8u + broker->is_closed);
     pack_key_str(p, "version", GPUARRAYD_VERSION);
+    if (broker->is_closed)
+        pack_key_str(p, "draining", broker->notice);
     pack_key_u64(p, "pid", (uint64_t)getpid());
     pack_program(p);
     pack_key_f64(p, "uptime_s", (double)(loop_now_ns() - broker->started_ns) / 1e9);

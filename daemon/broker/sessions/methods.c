@@ -193,6 +193,7 @@ static const struct {
     {"server.samples", sampler_handle, true},
     {"server.users", handle_server_users, true},
     {"server.weight", handle_server_weight, true},
+    {"server.drain", handle_server_drain, true},
 };
 
 /* It leaves after that: the reserve is for others. */

@@ -34,6 +34,7 @@ int methods_check_admin(const struct session *session, const char *what,
 
 /* methods_admin.c */
 int handle_server_users(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
+int handle_server_drain(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 int handle_server_weight(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 
 /* So many questions of the session's user may wait for the workers' numbers. */

@@ -17,6 +17,7 @@
 #include "daemon/broker/workers/workers.h"
 #include "proto/util.h"
 #include "proto/wire/map.h"
+#include "proto/wire/pack.h"
 
 #define MAX_WEIGHT 1000u /* as of user-weight */
 
@@ -80,5 +81,31 @@ int handle_server_weight(const struct request *q, struct gad_error *error)
     log_info(LOG_UID(uid), "user %u has weight %u; it was %u, user %u says", (unsigned)uid, weight,
              before, (unsigned)q->session->uid);
     session_reply_empty(q->session, q->id);
+    return 0;
+}
+
+/* What was taken before waits, or goes on to its end; the next daemon knows nothing of it. */
+int handle_server_drain(const struct request *q, struct gad_error *error)
+{
+    struct broker *broker = q->session->broker;
+    struct message_writer *w = &broker->writer;
+    char notice[BROKER_NOTICE_SIZE] = "";
+    bool is_undone = false;
+    int r = methods_check_admin(q->session, "having the daemon take no more jobs", error);
+    if (r == 0)
+        r = map_bool(q->params, "undo", &is_undone, error);
+    if (r == 0)
+        r = map_copy_str(q->params, "message", notice, sizeof(notice), error);
+    if (r)
+        return r;
+    broker_close(broker, !is_undone, is_undone ? "" : notice);
+    log_warn(NULL, "%s, user %u says; %u jobs run, %u wait",
+             is_undone ? "jobs are taken again" : "no jobs are taken and begun any more",
+             (unsigned)q->session->uid, workers_n_active(broker), workers_n_waiting(broker));
+    message_begin_result(w, q->id);
+    msgpack_pack_map(&w->packer, 2);
+    pack_key_u64(&w->packer, "running", jobs_n_live(broker->jobs) - workers_n_waiting(broker));
+    pack_key_u64(&w->packer, "queued", workers_n_waiting(broker));
+    session_send(q->session);
     return 0;
 }

@@ -34,7 +34,7 @@ static void on_yield_time(struct deadline *deadline)
 {
     struct worker *w = list_entry(deadline, struct worker, yield_check);
     uint64_t silent_ns = w->broker->options.provider_timeout_ns;
-    if (!worker_is_ready(w) || !queue_is_short(w->queue))
+    if (!worker_is_ready(w) || !queue_is_short(w->queue) || w->broker->is_closed)
         return;
     list_for_each (it, queue_active(w->queue)) {
         struct queue_item *item = list_entry(it, struct queue_item, link);
