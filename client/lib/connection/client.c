@@ -155,7 +155,8 @@ static int poll_conn(struct gad_client *client, int64_t deadline)
  * already, and this one stays until everybody's jobs have ended. */
 static void leave_refusing(struct gad_client *client)
 {
-    if (client->conn && client->refusing == client->session && client->calls.n == 0)
+    if (client->conn && client->refusing > 0 && client->refusing == client->session &&
+        client->calls.n == 0)
         lose(client, "the daemon is leaving");
 }
 
