@@ -31,7 +31,7 @@ static void add_lane(struct lanes *lanes, uint16_t lane)
 static void name_lane(const struct worker *w, uint16_t lane, char ret_name[NAME_SIZE])
 {
     static const char *const of_device[] = {"to the device", "kernels", "from the device",
-                                            "submissions"};
+                                            "submissions", "products"};
     unsigned n_compute = w->engine->limits.n_threads, n_spares = sched_n_spares(n_compute);
     if (lane >= TRACE_LANE_TO_DEVICE)
         snprintf(ret_name, NAME_SIZE, "%s",

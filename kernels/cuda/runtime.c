@@ -281,14 +281,15 @@ int cuda_host_unregister(void *memory)
     return r;
 }
 
-int cuda_stream_new(bool is_urgent, cuda_stream *ret_stream)
+int cuda_stream_new(enum cuda_urgency urgency, cuda_stream *ret_stream)
 {
     int least = 0, greatest = 0;
     cudaStream_t stream = NULL;
     int r = bind_thread();
     if (r || (r = checked(cudaDeviceGetStreamPriorityRange(&least, &greatest))) ||
         (r = checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
-                                                  is_urgent ? greatest : least))))
+                                                  least + (greatest - least) * (int)urgency /
+                                                              (int)CUDA_URGENT))))
         return r;
     *ret_stream = stream;
     return 0;

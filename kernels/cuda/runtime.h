@@ -53,7 +53,10 @@ struct cuda_allocations {
 };
 struct cuda_allocations cuda_allocations(void); /* any thread */
 
-int cuda_stream_new(bool is_urgent, cuda_stream *ret_stream) GAD_MUST_CHECK;
+/* Kernels of a stream that is more urgent go before those of others, where devices tell so many
+ * apart: their blocks get the processors that become free. */
+enum cuda_urgency { CUDA_PATIENT, CUDA_USUAL, CUDA_URGENT };
+int cuda_stream_new(enum cuda_urgency urgency, cuda_stream *ret_stream) GAD_MUST_CHECK;
 void cuda_stream_free(cuda_stream stream);
 /* is_blocking: cuda_event_wait() sleeps instead of spinning. All events can be timed. */
 int cuda_event_new(bool is_blocking, cuda_event *ret_event) GAD_MUST_CHECK;

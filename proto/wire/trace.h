@@ -19,6 +19,7 @@ enum trace_lane {
     TRACE_LANE_KERNELS,
     TRACE_LANE_FROM_DEVICE,
     TRACE_LANE_SUBMISSIONS,
+    TRACE_LANE_PRODUCTS, /* kernels beside the others */
 };
 
 struct trace_record {

@@ -77,7 +77,7 @@ struct CUstream_st {
     struct operation *head, **tail;
     struct clock clock;
     unsigned index;
-    int device;
+    int device, priority; /* the least goes first */
     uint64_t random, time_ns;
     bool is_closing, is_hanging;
 };
@@ -101,6 +101,7 @@ struct memory {
 struct timeline {
     const struct timeline_machine *machine; /* NULL: none is modelled */
     uint64_t host_ns, free_ns[TIMELINE_ENGINES];
+    uint64_t patient_ns; /* when a kernel of the most patient streams may begin */
     bool is_paced;
     uint64_t real_ns, begin_ns; /* since when */
     FILE *file;

@@ -175,7 +175,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return double_leave(double_enter(true));
 }
 
-static cudaError_t create_locked(cudaStream_t *ret_stream, unsigned flags)
+static cudaError_t create_locked(cudaStream_t *ret_stream, unsigned flags, int priority)
 {
     the_double.stats->n_streams++;
     double_allocates_locked("cudaStreamCreateWithPriority");
@@ -190,6 +190,7 @@ static cudaError_t create_locked(cudaStream_t *ret_stream, unsigned flags)
     stream->tail = &stream->head;
     stream->index = index;
     stream->device = double_device();
+    stream->priority = priority;
     stream->random = the_double.settings.seed * 0x9E3779B97F4A7C15u + index + 1;
     stream->clock = the_double.host;
     pthread_cond_init(&stream->has_work, NULL);
@@ -204,7 +205,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
 {
     cudaError_t error = double_enter(true);
     if (!error)
-        error = create_locked(stream, flags);
+        error = create_locked(stream, flags, priority);
     return double_leave(error);
 }
 

@@ -14,7 +14,9 @@
  * A copy takes copy_ns and its bytes at the link's rate. A kernel takes launch_ns, and the longer
  * of its bytes at the memory's rate and its instructions: blocks go to processors in turn, and the
  * last turn takes as long as a full one. Products take their operations at a rate of their own.
- * Not modelled: caches, kernels beside each other, both ways of a link sharing anything.
+ * Kernels of the most patient streams (of priority 0) let others go before them at any time, which
+ * then cost them as much; among others, too, they come one by one.
+ * Not modelled: caches, kernels beside each other otherwise, both ways of a link sharing anything.
  *
  * Large copies move nothing but their beginning, where a tile's header and records are, and kernels
  * that touch much are not run: results are meaningless.
@@ -168,7 +170,7 @@ static uint64_t work_ns(const struct operation *o, enum timeline_engine engine, 
 }
 
 static void tell_locked(const struct operation *o, enum timeline_engine engine, uint64_t size,
-                        uint64_t ns)
+                        uint64_t end_ns, uint64_t ns)
 {
     static const char *const names[] = {"to", "from", "kernel"};
     struct timeline *line = &the_double.timeline;
@@ -181,8 +183,7 @@ static void tell_locked(const struct operation *o, enum timeline_engine engine, 
         setvbuf(line->file, NULL, _IOLBF, 0);
     }
     fprintf(line->file, "%s %llu %llu %llu %llu\n", names[engine], (unsigned long long)o->issued_ns,
-            (unsigned long long)line->free_ns[engine], (unsigned long long)ns,
-            (unsigned long long)size);
+            (unsigned long long)end_ns, (unsigned long long)ns, (unsigned long long)size);
 }
 
 void timeline_work_locked(struct CUstream_st *stream, const struct operation *o)
@@ -191,9 +192,14 @@ void timeline_work_locked(struct CUstream_st *stream, const struct operation *o)
     const enum timeline_engine engine = engine_of(o);
     uint64_t size;
     const uint64_t ns = work_ns(o, engine, &size);
-    stream->time_ns = ns + later(later(stream->time_ns, o->issued_ns), line->free_ns[engine]);
-    line->free_ns[engine] = stream->time_ns;
-    tell_locked(o, engine, size, ns);
+    uint64_t *const free_ns = engine == TIMELINE_KERNELS && stream->priority == 0
+                                  ? &line->patient_ns
+                                  : &line->free_ns[engine];
+    stream->time_ns = ns + later(later(stream->time_ns, o->issued_ns), *free_ns);
+    *free_ns = stream->time_ns;
+    if (engine == TIMELINE_KERNELS && stream->priority != 0) /* who was patient lost so much */
+        line->patient_ns = later(line->patient_ns, stream->time_ns - ns) + ns;
+    tell_locked(o, engine, size, stream->time_ns, ns);
     wait_until_locked(stream->time_ns);
 }
 

@@ -45,13 +45,15 @@ static int open_device(struct card *card, int index, struct gad_error *error)
 
 static int make_streams(struct card *card)
 {
-    int r = cuda_stream_new(false, &card->to_device);
+    int r = cuda_stream_new(CUDA_USUAL, &card->to_device);
     if (!r)
-        r = cuda_stream_new(false, &card->compute);
+        r = cuda_stream_new(CUDA_USUAL, &card->compute);
     if (!r)
-        r = cuda_stream_new(false, &card->from_device);
+        r = cuda_stream_new(CUDA_USUAL, &card->from_device);
     if (!r)
-        r = cuda_stream_new(true, &card->small);
+        r = cuda_stream_new(CUDA_PATIENT, &card->products);
+    if (!r)
+        r = cuda_stream_new(CUDA_URGENT, &card->small);
     return r;
 }
 
@@ -124,14 +126,14 @@ static int take_memory(struct card *card, const struct card_config *config,
 static int warm_up_products(struct card *card)
 {
     uint64_t n_bytes = card->slab_bytes - card->workspace_bytes;
-    int r = cuda_multiply_warm_up(card->blas, card->slab, n_bytes, card->compute);
+    int r = cuda_multiply_warm_up(card->blas, card->slab, n_bytes, card->products);
     if (r && card->blas) {
         snprintf(card->why_no_blas, sizeof(card->why_no_blas), "cuBLAS cannot multiply: %s",
                  cuda_error_text(r));
         card->blas = cuda_blas_close(card->blas);
-        r = cuda_multiply_warm_up(NULL, card->slab, n_bytes, card->compute);
+        r = cuda_multiply_warm_up(NULL, card->slab, n_bytes, card->products);
     }
-    return r ? r : wait_for(card->compute);
+    return r ? r : wait_for(card->products);
 }
 
 /* Whatever keeps the library from working keeps nothing else from it; a device that was lost by it
@@ -141,7 +143,7 @@ static int open_blas(struct card *card, struct gad_error *error)
     struct gad_error why = {0};
     card_memory_has_slabs(card->memory);
     int r = cuda_blas_open(card->slab + card->slab_bytes - card->workspace_bytes,
-                           card->workspace_bytes, card->compute, &card->blas, &why);
+                           card->workspace_bytes, card->products, &card->blas, &why);
     if (r)
         snprintf(card->why_no_blas, sizeof(card->why_no_blas), "%s", why.message);
     r = warm_up_products(card);
@@ -210,7 +212,8 @@ struct card *card_free(struct card *card)
 {
     if (!card)
         return NULL;
-    cuda_stream streams[] = {card->small, card->from_device, card->compute, card->to_device};
+    cuda_stream streams[] = {card->small, card->products, card->from_device, card->compute,
+                             card->to_device};
     /* Something is under way where the start failed between two steps. A device that is lost says
      * so, and has stopped. */
     for (unsigned i = 0; i < ARRAY_LENGTH(streams); i++)

@@ -44,6 +44,7 @@ struct card {
     struct plan_rates rates;
     double both_ways; /* the link, both directions at once, bytes a second in sum */
     cuda_stream to_device, compute, from_device; /* tiles */
+    cuda_stream products;                        /* what they multiply; patient */
     cuda_stream small;                           /* the main thread's; urgent */
     struct cuda_blas *blas;                      /* NULL: there is none, and */
     char why_no_blas[sizeof(((struct gad_error *)NULL)->message)];

@@ -342,11 +342,11 @@ static int round_of_product(struct measuring *m, void *argument, uint64_t *ret_n
 {
     const struct card *card = m->card;
     *ret_ns = 0;
-    int r = cuda_event_record(m->events[EVENT_BEGIN], card->compute);
+    int r = cuda_event_record(m->events[EVENT_BEGIN], card->products);
     if (!r)
-        r = cuda_multiply(card->blas, argument, card->compute);
+        r = cuda_multiply(card->blas, argument, card->products);
     if (!r)
-        r = cuda_event_record(m->events[EVENT_END], card->compute);
+        r = cuda_event_record(m->events[EVENT_END], card->products);
     return r ? r : elapsed_since(m, EVENT_BEGIN, EVENT_END, ret_ns);
 }
 

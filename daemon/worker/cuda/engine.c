@@ -32,10 +32,11 @@ static struct engine *free_engine(struct engine *base)
         return NULL;
     for (unsigned i = 0; i < CUDA_MAX_FLIGHTS; i++)
         cuda_flight_deinit(&e->flights[i]);
+    pthread_cond_destroy(&e->tiles.wake);
+    pthread_cond_destroy(&e->multiplies.wake);
     cuda_flight_deinit(&e->small_flight);
     e->registered = registered_free(e->registered);
     e->card = card_free(e->card);
-    pthread_cond_destroy(&e->wake);
     pthread_mutex_destroy(&e->lock);
     free(e->small_work);
     free(e->works);
@@ -145,12 +146,17 @@ static int make_works(struct cuda_engine *e)
 static int make_flights(struct cuda_engine *e)
 {
     int r = cuda_flight_init(&e->small_flight, true);
-    e->tiles.most = e->base.n_device_tiles;
-    e->multiplies.most = CUDA_MAX_MULTIPLIES;
-    e->n_flights = e->base.n_device_flights;
-    for (unsigned i = 0; i < e->n_flights && !r; i++)
+    for (unsigned i = 0; i < e->base.n_device_flights && !r; i++)
         r = cuda_flight_init(&e->flights[i], false);
     return r;
+}
+
+static void make_line(struct cuda_engine *e, struct cuda_line *line, const char *name,
+                      unsigned first, unsigned most)
+{
+    *line = (struct cuda_line){.engine = e, .name = name, .first = first, .most = most};
+    line->queue_end = &line->queue;
+    pthread_cond_init(&line->wake, NULL);
 }
 
 int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret_engine)
@@ -161,11 +167,10 @@ int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret
         return -ENOMEM;
     }
     e->card = config->card_take;
-    e->tiles.queue_end = &e->tiles.queue;
-    e->multiplies.queue_end = &e->multiplies.queue;
     pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->wake, NULL);
     describe(e, config->n_threads);
+    make_line(e, &e->tiles, "device", 0, e->base.n_device_tiles);
+    make_line(e, &e->multiplies, "device-products", e->base.n_device_tiles, CUDA_MAX_MULTIPLIES);
     const struct registered_config registered = {.budget_bytes = config->register_bytes,
                                                  .window_bytes = REGISTERED_WINDOW_BYTES,
                                                  .idle_ns = REGISTERED_IDLE_NS};

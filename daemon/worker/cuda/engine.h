@@ -9,10 +9,11 @@
  * the device; a tile that finds none waits in a queue, and the device thread submits it. A tile's
  * slot is lent again only when the device has ended with it.
  *
- * A MULTIPLY of a matrix product is a flight, too, but without copies and slot: it goes into the
- * compute stream alone. There are flights for some, apart from those of tiles, so that neither kind
- * waits for the other, and for no more than others' tiles may find before them in the stream; many
- * more may be queued, since what stages the next step comes behind them. Jobs take turns there.
+ * A MULTIPLY of a matrix product is a flight, too, but without copies and slot: it goes into a
+ * stream for these alone, and a thread of its own waits for it. So panels of the next step are
+ * loaded, and tiles of others computed, beside it. There are flights for some, and for no more than
+ * others' MULTIPLYs may find before them in the stream; many more may be queued. Jobs take turns
+ * there.
  */
 #pragma once
 
@@ -62,9 +63,16 @@ struct cuda_flight {
     cuda_event marks[MARK_N]; /* NULL: it is not set */
 };
 
-/* Turns for the device of one kind: some with it, others behind them. */
+/* Turns for the device of one kind: some with it, others behind them. Those with it end in order.
+ */
 struct cuda_line {
-    unsigned n_flying, most;
+    struct cuda_engine *engine;
+    const char *name;
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool has_thread;
+    unsigned first, most; /* of the engine's flights, a ring: the oldest first */
+    unsigned oldest, n_flying;
     uint64_t flying_ns;              /* what those are expected to take, as far as that matters */
     struct tile *queue, **queue_end; /* by tile->next */
 };
@@ -78,12 +86,9 @@ struct cuda_engine {
     struct cuda_flight small_flight;
 
     pthread_mutex_t lock; /* of all below, and around submissions; taken before the scheduler's */
-    pthread_cond_t wake;
-    pthread_t thread;
-    bool has_thread, is_stopping;
-    struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* a ring of n_flights, the oldest first */
-    unsigned oldest, n_flights, n_flying;
-    uint64_t n_flown; /* of all times */
+    bool is_stopping;
+    struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* of tiles, then of MULTIPLYs */
+    uint64_t n_flown;                             /* of all times */
     struct cuda_line tiles, multiplies;
 };
 
@@ -126,7 +131,7 @@ enum tile_outcome cuda_product_apply(struct cuda_engine *e, struct tile *t,
                                      struct thread_context *th);
 int cuda_product_read_log(struct cuda_engine *e, struct tile *t,
                           struct thread_context *th) GAD_MUST_CHECK;
-/* Puts a MULTIPLY into the compute stream. 0 or a runtime error. */
+/* Puts a MULTIPLY into the stream of these. 0 or a runtime error. */
 int cuda_product_multiply(const struct card *card, const struct tile *t) GAD_MUST_CHECK;
 /* What that takes, by the rates that were measured. */
 uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t);
@@ -134,7 +139,7 @@ uint64_t cuda_product_expected_ns(const struct card *card, const struct tile *t)
 /* pipeline.c ------------------------------------------------------------------------------------
  */
 
-/* The events of the flights, the device thread. stop: when nothing is with the device. */
+/* The device threads. stop: when nothing is with the device. */
 int cuda_pipeline_start(struct cuda_engine *e) GAD_MUST_CHECK;
 void cuda_pipeline_stop(struct cuda_engine *e);
 /* The tile is staged, or a MULTIPLY: the caller has nothing to do with it any more. */
@@ -149,7 +154,7 @@ void cuda_flight_deinit(struct cuda_flight *f);
  * then nothing of it is with the device any more. Does not return when the device is lost. */
 int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
                        cuda_stream compute, cuda_stream from_device) GAD_MUST_CHECK;
-/* The same of a MULTIPLY, in the compute stream. */
+/* The same of a MULTIPLY. */
 int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
                          const struct tile *t) GAD_MUST_CHECK;
 /* The device has ended: adds what it took. 0 or a runtime error. */

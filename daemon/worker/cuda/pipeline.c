@@ -6,10 +6,10 @@
  * order in which tiles come. The device thread waits for the oldest tile, since tiles end in order,
  * submits what has waited for a flight, and gives the tile back to the scheduler.
  *
- * MULTIPLYs of matrix products go into the stream of the kernels, so the device does all of a job
- * in the order in which it was submitted. They and tiles pass each other in the queues: no turn is
- * submitted before those that it needs have ended. A slow device gets few at a time, since a tile
- * of another job stands behind all that are there; and from the queues jobs go in turn.
+ * MULTIPLYs of matrix products go into a stream of their own, which is more patient, and have a
+ * thread of their own. They and tiles pass each other everywhere: no turn is submitted before those
+ * that it needs have ended. A slow device gets few at a time, since one of another job stands
+ * behind all that are there; and from the queues jobs go in turn.
  *
  * A tile that was submitted is always waited for, whatever became of its job: until then the device
  * writes into its slot. One that still waits for a flight is given back without having been there
@@ -119,12 +119,12 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
 
 static int submit_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
 {
-    int r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], card->compute);
+    int r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], card->products);
     if (!r)
         r = cuda_product_multiply(card, t);
     if (!r)
-        r = cuda_event_record(f->marks[MARK_KERNEL_END], card->compute);
-    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], card->compute);
+        r = cuda_event_record(f->marks[MARK_KERNEL_END], card->products);
+    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], card->products);
 }
 
 int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
@@ -134,7 +134,7 @@ int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const s
     if (r && cuda_error_is_sticky(r))
         device_fault("giving a multiplication to the device", r);
     if (r)
-        drain(f, card->compute);
+        drain(f, card->products);
     return r;
 }
 
@@ -186,7 +186,8 @@ static void add_from(const struct cuda_engine *e, const struct cuda_flight *f, e
 static void trace_flight(const struct cuda_engine *e, const struct cuda_flight *f,
                          const struct cuda_flight_times *times, uint64_t end_ns)
 {
-    add_from(e, f, MARK_KERNEL_BEGIN, TRACE_KERNEL, TRACE_LANE_KERNELS, end_ns, times->kernel_ns);
+    add_from(e, f, MARK_KERNEL_BEGIN, TRACE_KERNEL,
+             f->is_multiply ? TRACE_LANE_PRODUCTS : TRACE_LANE_KERNELS, end_ns, times->kernel_ns);
     if (f->is_multiply)
         return;
     add_from(e, f, MARK_TO_BEGIN, TRACE_TO_DEVICE, TRACE_LANE_TO_DEVICE, end_ns, times->to_ns);
@@ -194,13 +195,13 @@ static void trace_flight(const struct cuda_engine *e, const struct cuda_flight *
              times->from_ns);
 }
 
-/* The ring of flights ------------------------------------------------------------------------ */
+/* The rings of flights ----------------------------------------------------------------------- */
 
-/* The device comes to a flight when those before it have landed, whoever's they are: its time
- * counts from then on. */
-static void enter_page(const struct cuda_engine *e, unsigned i, const struct tile *t)
+/* The device comes to a flight when those before it in its line have landed, whoever's they are:
+ * its time counts from then on. */
+static void enter_page(const struct cuda_engine *e, unsigned i, const struct tile *t, bool is_first)
 {
-    uint64_t since_ns = e->n_flying == 0 ? clock_ns() : CRASHPAGE_NOT_YET;
+    uint64_t since_ns = is_first ? clock_ns() : CRASHPAGE_NOT_YET;
     if (e->base.device_pages)
         crashpage_enter(&e->base.device_pages[i], t->job->identity.id, t->index, since_ns,
                         CRASHPAGE_WITH_DEVICE);
@@ -237,13 +238,14 @@ static int submit(struct cuda_engine *e, struct cuda_flight *f, struct tile *t)
                    : cuda_flight_multiply(f, card, t);
 }
 
-/* Its line has room, and so has the ring. 0: the tile is with the device; else it is not, and the
+/* Its line has room. 0: the tile is with the device; else it is not, and the
  * error. */
 static int fly(struct cuda_engine *e, struct tile *t)
 {
-    unsigned i = (e->oldest + e->n_flying) % e->n_flights;
+    struct cuda_line *line = line_of(e, t);
+    unsigned i = line->first + (line->oldest + line->n_flying) % line->most;
     struct cuda_flight *f = &e->flights[i];
-    enter_page(e, i, t);
+    enter_page(e, i, t, line->n_flying == 0);
     uint64_t begin_ns = clock_ns();
     int r = submit(e, f, t);
     add_span(e, t, TRACE_SUBMIT, TRACE_LANE_SUBMISSIONS, begin_ns, clock_ns() - begin_ns);
@@ -253,10 +255,9 @@ static int fly(struct cuda_engine *e, struct tile *t)
     }
     f->tile = t;
     t->job->last_flight = ++e->n_flown;
-    e->n_flying++;
-    line_of(e, t)->n_flying++;
-    line_of(e, t)->flying_ns += f->expected_ns;
-    pthread_cond_signal(&e->wake);
+    line->n_flying++;
+    line->flying_ns += f->expected_ns;
+    pthread_cond_signal(&line->wake);
     return 0;
 }
 
@@ -313,9 +314,10 @@ static void fly_queued(struct cuda_engine *e, struct cuda_line *line)
 }
 
 /* Waits for the oldest flight, without the lock meanwhile. */
-static struct tile *land(struct cuda_engine *e, int *ret_error)
+static struct tile *land(struct cuda_line *line, int *ret_error)
 {
-    unsigned i = e->oldest;
+    struct cuda_engine *e = line->engine;
+    unsigned i = line->first + line->oldest;
     struct cuda_flight *f = &e->flights[i];
     struct tile *t = f->tile;
     pthread_mutex_unlock(&e->lock);
@@ -331,29 +333,28 @@ static struct tile *land(struct cuda_engine *e, int *ret_error)
     leave_page(e, i);
     pthread_mutex_lock(&e->lock);
     f->tile = NULL;
-    e->oldest = (i + 1) % e->n_flights;
-    e->n_flying--;
-    if (e->base.device_pages && e->n_flying > 0)
-        crashpage_go_on(&e->base.device_pages[e->oldest], clock_ns());
-    line_of(e, t)->n_flying--;
-    line_of(e, t)->flying_ns -= f->expected_ns;
+    line->oldest = (line->oldest + 1) % line->most;
+    line->n_flying--;
+    if (e->base.device_pages && line->n_flying > 0)
+        crashpage_go_on(&e->base.device_pages[line->first + line->oldest], clock_ns());
+    line->flying_ns -= f->expected_ns;
     *ret_error = r;
     return t;
 }
 
 static void *device_main(void *argument)
 {
-    struct cuda_engine *e = argument;
+    struct cuda_line *line = argument;
+    struct cuda_engine *e = line->engine;
     pthread_mutex_lock(&e->lock);
-    while (!e->is_stopping || e->n_flying > 0) {
+    while (!e->is_stopping || line->n_flying > 0) {
         int r = 0;
-        if (e->n_flying == 0) {
-            pthread_cond_wait(&e->wake, &e->lock);
+        if (line->n_flying == 0) {
+            pthread_cond_wait(&line->wake, &e->lock);
             continue;
         }
-        struct tile *t = land(e, &r);
-        fly_queued(e, &e->tiles);
-        fly_queued(e, &e->multiplies);
+        struct tile *t = land(line, &r);
+        fly_queued(e, line);
         pthread_mutex_unlock(&e->lock);
         sched_device_done(e->sched, t, r);
         pthread_mutex_lock(&e->lock);
@@ -362,28 +363,40 @@ static void *device_main(void *argument)
     return NULL;
 }
 
-int cuda_pipeline_start(struct cuda_engine *e)
+static int start_line(struct cuda_line *line)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-    int r = pthread_create(&e->thread, &attributes, device_main, e);
+    int r = pthread_create(&line->thread, &attributes, device_main, line);
     pthread_attr_destroy(&attributes);
     if (r)
         return -r;
-    e->has_thread = true;
-    pthread_setname_np(e->thread, "device");
+    line->has_thread = true;
+    pthread_setname_np(line->thread, line->name);
     return 0;
+}
+
+int cuda_pipeline_start(struct cuda_engine *e)
+{
+    int r = start_line(&e->tiles);
+    return r ? r : start_line(&e->multiplies);
+}
+
+static void stop_line(struct cuda_line *line)
+{
+    if (!line->has_thread)
+        return;
+    pthread_mutex_lock(&line->engine->lock);
+    line->engine->is_stopping = true;
+    pthread_cond_signal(&line->wake);
+    pthread_mutex_unlock(&line->engine->lock);
+    pthread_join(line->thread, NULL);
+    line->has_thread = false;
 }
 
 void cuda_pipeline_stop(struct cuda_engine *e)
 {
-    if (!e->has_thread)
-        return;
-    pthread_mutex_lock(&e->lock);
-    e->is_stopping = true;
-    pthread_cond_signal(&e->wake);
-    pthread_mutex_unlock(&e->lock);
-    pthread_join(e->thread, NULL);
-    e->has_thread = false;
+    stop_line(&e->tiles);
+    stop_line(&e->multiplies);
 }

@@ -58,9 +58,9 @@ int cuda_product_multiply(const struct card *card, const struct tile *t)
         struct cuda_multiply m;
         n = product_run(t->product, turn, i);
         describe(card, t, i, n, &m);
-        r = cuda_multiply(card->blas, &m, card->compute);
+        r = cuda_multiply(card->blas, &m, card->products);
         if (!r && turn->is_mirrored)
-            r = cuda_mirror(&m.result, t->product->item_bytes, n, turn->n_rows, card->compute);
+            r = cuda_mirror(&m.result, t->product->item_bytes, n, turn->n_rows, card->products);
     }
     return r;
 }

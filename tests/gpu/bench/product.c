@@ -245,7 +245,7 @@ static void open_all(struct bench *b)
 {
     struct cuda_device device;
     must(cuda_device_open(0, &device), "the device");
-    must(cuda_stream_new(false, &b->stream), "a stream");
+    must(cuda_stream_new(CUDA_USUAL, &b->stream), "a stream");
     must(cuda_event_new(true, &b->begin), "an event");
     must(cuda_event_new(true, &b->end), "an event");
     const char *why = blas_peer_open(&b->blas, b->stream);

@@ -65,8 +65,8 @@ static void link_open(struct link *l)
 {
     struct cuda_device device;
     must(cuda_device_open(0, &device), "the device");
-    must(cuda_stream_new(false, &l->to), "a stream");
-    must(cuda_stream_new(false, &l->from), "a stream");
+    must(cuda_stream_new(CUDA_USUAL, &l->to), "a stream");
+    must(cuda_stream_new(CUDA_USUAL, &l->from), "a stream");
     must(cuda_event_new(true, &l->to_end), "an event");
     must(cuda_event_new(true, &l->from_end), "an event");
     for (int i = 0; i < 2; i++) {

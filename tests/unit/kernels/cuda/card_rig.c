@@ -40,9 +40,9 @@ void card_rig_open(struct card_rig *rig, int index)
 {
     void *slot = NULL;
     MUST(cuda_device_open(index, &rig->device));
-    MUST(cuda_stream_new(false, &rig->to_device));
-    MUST(cuda_stream_new(false, &rig->compute));
-    MUST(cuda_stream_new(true, &rig->from_device));
+    MUST(cuda_stream_new(CUDA_USUAL, &rig->to_device));
+    MUST(cuda_stream_new(CUDA_USUAL, &rig->compute));
+    MUST(cuda_stream_new(CUDA_URGENT, &rig->from_device));
     MUST(cuda_event_new(true, &rig->copied));
     MUST(cuda_event_new(true, &rig->computed));
     MUST(cuda_event_new(true, &rig->back));

@@ -42,7 +42,7 @@ int rig_open(struct rig *rig, int index)
     rig->back = memory[2];
     rig->device_slot = device;
     memset(rig->fill, RIG_FILL_BYTE, RIG_SLOT_BYTES);
-    rig_must(cuda_stream_new(false, &rig->stream), "a stream");
+    rig_must(cuda_stream_new(CUDA_USUAL, &rig->stream), "a stream");
     rig_must(cuda_event_new(true, &rig->begin), "an event");
     rig_must(cuda_event_new(true, &rig->end), "an event");
     rig_must(cuda_interpreter_warm_up(rig->device_slot, rig->stream), "warming up");
