@@ -1,7 +1,7 @@
 /* See direct.h. What lies between two pieces goes through the slot in one copy:
  *
- *     slot:    | header, grains | input 0 | input 1 | input 0 | input 1 | ...
- *     copies:  `--- slot -------------' `- client -' `- slot --' ...
+ *     slot:    | header, grains | input 0, input 0, ... | input 1, input 1, ... | ...
+ *     copies:  `--- slot ------' `------- client ------' `------- slot -------' ...
  *
  * Places begin at multiples of ENGINE_SLOT_ALIGN, so what lies between two pieces and is less than
  * that is nobody's. Pieces that follow one another in the slot and in the client's memory are one.
@@ -11,12 +11,17 @@
 #include "daemon/worker/cuda/direct.h"
 #include "kernels/cuda/tile.h"
 
+#include <string.h>
+
 bool direct_take(struct direct *d, struct registered *r, char *client, uint64_t n_bytes,
                  uint64_t offset, uint64_t job)
 {
-    struct direct_piece *last = d->n > 0 ? &d->pieces[d->n - 1] : NULL;
     if (n_bytes < DIRECT_MIN_BYTES)
         return false;
+    unsigned at = d->n;
+    while (at > 0 && d->pieces[at - 1].offset > offset)
+        at--;
+    struct direct_piece *last = at > 0 ? &d->pieces[at - 1] : NULL;
     struct registered_window *window = registered_hold(r, client, n_bytes, job);
     if (!window)
         return false;
@@ -30,7 +35,9 @@ bool direct_take(struct direct *d, struct registered *r, char *client, uint64_t 
         registered_release(r, window);
         return false;
     }
-    d->pieces[d->n++] = (struct direct_piece){offset, n_bytes, client, window};
+    memmove(&d->pieces[at + 1], &d->pieces[at], (d->n - at) * sizeof(d->pieces[0]));
+    d->pieces[at] = (struct direct_piece){offset, n_bytes, client, window};
+    d->n++;
     return true;
 }
 

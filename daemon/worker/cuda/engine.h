@@ -30,19 +30,23 @@
 #define CUDA_MULTIPLIES_NS  UINT64_C(20000000) /* with the device, unless it is one alone */
 #define CUDA_MAX_FLIGHTS    (CARD_MAX_DEPTH + CUDA_MAX_MULTIPLIES)
 
+#define CUDA_SHARED 1u /* offsets are multiples of ENGINE_SLOT_ALIGN */
+
 /* What fills a slot: one a slot of the pool, and one for small jobs. */
 struct cuda_work {
     struct cuda_tile code;
     char *device_slot;
     struct registered *registered; /* NULL: everything goes through the slot */
     struct direct in, out;         /* what does not */
-    bool has_places;               /* of the grain in hand */
-    /* Of the pass's inputs, by their place among them: of the grain in hand, or the one before. */
-    struct port_box boxes[REQUEST_MAX_ARGS];
-    char *memory[REQUEST_MAX_ARGS];
-    bool is_shared[REQUEST_MAX_ARGS]; /* the grain in hand needs what the one before needed */
-    bool is_direct[REQUEST_MAX_ARGS]; /* it is in `in` */
+    /* Where the grains' boxes are in the slot; of inputs CUDA_SHARED is set where it is the one of
+     * the grain before. */
+    uint32_t input_offsets[CUDA_TILE_MAX_GRAINS][REQUEST_MAX_ARGS];
     uint32_t output_offsets[CUDA_TILE_MAX_GRAINS][REQUEST_MAX_OUTPUTS];
+    /* Of the pass's inputs, by their place among them: of the grain in hand. */
+    char *memory[REQUEST_MAX_ARGS];
+    bool is_shared[REQUEST_MAX_ARGS];        /* it needs what the one before needed */
+    bool is_direct[REQUEST_MAX_ARGS];        /* it is in `in` */
+    struct port_box boxes[REQUEST_MAX_ARGS]; /* while places are taken: of the one before */
     struct cuda_results results;
 };
 

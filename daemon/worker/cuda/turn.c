@@ -1,15 +1,16 @@
 /* The CUDA engine's turns: what is done on the host with a tile before and after the device.
  *
- * Staging: grain by grain, every operand gets a place in the tile's slot (kernels/cuda/tile.h),
- * wherever its array lives. Elements in clients' memory and in blocks of rings are copied there
- * densely in visiting order, so that the device reads long runs; files are read there in the order
- * of the file. A grain that needs the same part of an input as the one before shares its copy. A
- * read that would wait for a disk puts the tile aside until an I/O thread has read the inputs of
- * that grain; its places are kept with the slot. What lies in registered memory as it would in the
- * slot is not copied at all: the device does that itself (direct.h). Of an input that is read near
- * the slot has what lies around the grain, too (reads.h), wherever that comes from. Results of
- * earlier passes' reductions lie in the carry; those with more than one element are copied as
- * inputs are.
+ * Staging: every operand of every grain gets a place in the tile's slot (kernels/cuda/tile.h),
+ * wherever its array lives: all grains' boxes of an input behind each other, then those of the next
+ * one, so that what lies so in registered memory is one piece. They are filled grain by grain.
+ * Elements in clients' memory and in blocks of rings are copied there densely in visiting order, so
+ * that the device reads long runs; files are read there in the order of the file. A grain that
+ * needs the same part of an input as the one before shares its copy. A read that would wait for a
+ * disk puts the tile aside until an I/O thread has read the inputs of that grain. What lies in
+ * registered memory as it would in the slot is not copied at all: the device does that itself
+ * (direct.h). Of an input that is read near the slot has what lies around the grain, too (reads.h),
+ * wherever that comes from. Results of earlier passes' reductions lie in the carry; those with more
+ * than one element are copied as inputs are.
  *
  * Finishing: outputs go from the slot to where they belong, nodes of reductions, states of scans
  * and warnings are added grain by grain, in order. Outputs of a tile are written after all of its
@@ -94,6 +95,62 @@ static void copy_box(const struct tile *t, const struct port *port, const struct
 
 /* Staging ------------------------------------------------------------------------------------ */
 
+static bool boxes_are_equal(const struct port_box *a, const struct port_box *b, int ndim)
+{
+    size_t n_bytes = (size_t)ndim * sizeof(a->start[0]);
+    return memcmp(a->start, b->start, n_bytes) == 0 && memcmp(a->count, b->count, n_bytes) == 0;
+}
+
+/* How many bytes each box of a grain has, where its offset will be. */
+static void measure_grain(struct cuda_work *work, const struct tile *t, unsigned grain,
+                          const struct thread_context *th)
+{
+    const struct pass_ports *ports = t->ports;
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        const struct port *port = ports->inputs[i].port;
+        const struct port_box *box = &th->input_boxes[i];
+        size_t n_bytes = (size_t)port->array.ndim * sizeof(int64_t);
+        bool is_shared = grain > 0 && boxes_are_equal(box, &work->boxes[i], port->array.ndim);
+        work->input_offsets[grain][i] =
+            is_shared
+                ? CUDA_SHARED
+                : (uint32_t)round_up_u64((uint64_t)port_box_bytes(port, box), ENGINE_SLOT_ALIGN);
+        memcpy(work->boxes[i].start, box->start, n_bytes);
+        memcpy(work->boxes[i].count, box->count, n_bytes);
+    }
+    for (unsigned i = 0; i < ports->n_outputs; i++)
+        work->output_offsets[grain][i] =
+            (uint32_t)port_box_bytes(ports->outputs[i].port, &th->output_boxes[i]);
+}
+
+static uint32_t offset_of(const struct cuda_work *work, const void *memory)
+{
+    return (uint32_t)((const char *)memory - work->code.slot);
+}
+
+static void take_places(struct cuda_work *work, const struct tile *t, unsigned n_grains,
+                        struct thread_context *th)
+{
+    const struct pass_ports *ports = t->ports;
+    for (unsigned grain = 0; grain < n_grains; grain++) {
+        tile_boxes(t, t->grain + grain, th);
+        measure_grain(work, t, grain, th);
+    }
+    for (unsigned i = 0; i < ports->n_inputs; i++) {
+        for (unsigned grain = 0; grain < n_grains; grain++) {
+            uint32_t *at = &work->input_offsets[grain][i];
+            *at = *at == CUDA_SHARED ? work->input_offsets[grain - 1][i] | CUDA_SHARED
+                                     : offset_of(work, cuda_tile_place_input(&work->code, *at));
+        }
+    }
+    for (unsigned i = 0; i < ports->n_outputs; i++) {
+        for (unsigned grain = 0; grain < n_grains; grain++) {
+            uint32_t *at = &work->output_offsets[grain][i];
+            *at = offset_of(work, cuda_tile_place_output(&work->code, *at));
+        }
+    }
+}
+
 static int begin(struct cuda_work *work, struct tile *t, struct thread_context *th, char *slot,
                  uint64_t slot_bytes)
 {
@@ -102,9 +159,7 @@ static int begin(struct cuda_work *work, struct tile *t, struct thread_context *
     assert(n_grains <= CUDA_TILE_MAX_GRAINS);
     const struct engine_room *room = &tile_plan(t)->room;
     cuda_results_begin(&work->results, t, th);
-    work->has_places = false;
     work->in.n = work->out.n = 0;
-    memset(work->memory, 0, t->ports->n_inputs * sizeof(work->memory[0]));
     int r = cuda_tile_begin(&work->code, job->program, t->pass, th->results, (unsigned)n_grains,
                             room, slot, slot_bytes);
     if (r)
@@ -113,37 +168,18 @@ static int begin(struct cuda_work *work, struct tile *t, struct thread_context *
                          (unsigned long long)n_grains,
                          (unsigned long long)(room->input_bytes + room->output_bytes),
                          (unsigned long long)slot_bytes);
+    take_places(work, t, (unsigned)n_grains, th);
     return 0;
 }
 
-static bool boxes_are_equal(const struct port_box *a, const struct port_box *b, int ndim)
+/* Of the grain in hand. */
+static void find_places(struct cuda_work *work, const struct tile *t)
 {
-    size_t n_bytes = (size_t)ndim * sizeof(a->start[0]);
-    return memcmp(a->start, b->start, n_bytes) == 0 && memcmp(a->count, b->count, n_bytes) == 0;
-}
-
-/* The places of the grain in hand. */
-static void take_places(struct cuda_work *work, const struct tile *t, struct thread_context *th)
-{
-    const struct pass_ports *ports = t->ports;
-    for (unsigned i = 0; i < ports->n_inputs; i++) {
-        const struct port *port = ports->inputs[i].port;
-        const struct port_box *box = &th->input_boxes[i];
-        work->is_shared[i] =
-            work->memory[i] && boxes_are_equal(box, &work->boxes[i], port->array.ndim);
-        if (work->is_shared[i])
-            continue;
-        work->memory[i] = cuda_tile_place_input(&work->code, (uint64_t)port_box_bytes(port, box));
-        memcpy(work->boxes[i].start, box->start, (size_t)port->array.ndim * sizeof(int64_t));
-        memcpy(work->boxes[i].count, box->count, (size_t)port->array.ndim * sizeof(int64_t));
+    const uint32_t *offsets = work->input_offsets[work->code.n_grains];
+    for (unsigned i = 0; i < t->ports->n_inputs; i++) {
+        work->is_shared[i] = offsets[i] & CUDA_SHARED;
+        work->memory[i] = work->code.slot + (offsets[i] & ~CUDA_SHARED);
     }
-    for (unsigned i = 0; i < ports->n_outputs; i++) {
-        const struct port *port = ports->outputs[i].port;
-        const char *memory = cuda_tile_place_output(
-            &work->code, (uint64_t)port_box_bytes(port, &th->output_boxes[i]));
-        work->output_offsets[work->code.n_grains][i] = (uint32_t)(memory - work->code.slot);
-    }
-    work->has_places = true;
 }
 
 static void output_views(struct cuda_work *work, unsigned grain, const struct tile *t,
@@ -300,8 +336,7 @@ static void add_grain(struct cuda_work *work, const struct tile *t, struct threa
 static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_context *th)
 {
     tile_boxes(t, t->grain, th);
-    if (!work->has_places)
-        take_places(work, t, th);
+    find_places(work, t);
     int r = t->is_staged ? 0 : fill_from_files(work, t, th);
     if (r)
         return r;
@@ -314,7 +349,7 @@ static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_con
     if (r)
         return r;
     add_grain(work, t, th);
-    work->has_places = t->is_staged = false;
+    t->is_staged = false;
     t->grain++;
     return 0;
 }

@@ -277,6 +277,33 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
     unlink(path);
 }
 
+/* a * b + c, of parts of the region: each is one copy a tile, however many grains that has. */
+static void check_copies_of_three(struct harness *h, const struct memory *m, uint64_t id)
+{
+    static const int64_t shape[] = {3 * MIB};
+    static const char *const names[] = {"a", "b", "c"};
+    struct test_job j;
+    struct outcome o;
+    for (unsigned i = 0; i < 9 * MIB; i++)
+        m->floats[i] = (float)(i % 1000);
+    job_init(&j, id);
+    for (unsigned i = 0; i < 3; i++)
+        at_region(job_arg(&j, names[i], DTYPE_FLOAT32, 1, shape), 1, i * 12 * MIB);
+    at_region(job_output_to(&j, "a * b + c", "out", DTYPE_FLOAT32, 1, shape), 1, 36 * MIB);
+    struct double_stats before = double_stats();
+    run_ok(h, &j, &o);
+    outcome_free(&o);
+    struct double_stats after = double_stats();
+    const uint64_t n_tiles = after.n_launches - before.n_launches;
+    cr_assert(lt(u64, 4 * 128 * 1024, 48 * MIB / n_tiles), "tiles of one grain show nothing");
+    cr_assert(eq(u64, after.n_to_device - before.n_to_device, 4 * n_tiles)); /* and the records */
+    cr_assert(eq(u64, after.n_from_device - before.n_from_device, n_tiles));
+    for (unsigned i = 0; i < 3 * MIB; i++)
+        cr_assert(m->floats[9 * MIB + i] ==
+                      (float)(i % 1000) * m->floats[3 * MIB + i] + m->floats[6 * MIB + i],
+                  "element %u", i);
+}
+
 /* The second job that uses a region has it registered; from then on the device copies from and to
  * it by itself. */
 Test(cuda_engine, copies_registered_regions_without_staging_them)
@@ -304,9 +331,10 @@ Test(cuda_engine, copies_registered_regions_without_staging_them)
     check_added(&m);
     cr_assert(
         lt(u64, after.n_launches - before.n_launches, after.n_to_device - before.n_to_device));
-    /* Two inputs, each copied by itself; there is one output. */
+    /* The records, and the input; there is one output. */
     cr_assert(
         eq(u64, after.n_launches - before.n_launches, after.n_from_device - before.n_from_device));
+    check_copies_of_three(&h, &m, id + 2);
     harness_detach(&h, 1);
     cr_assert(eq(u64, harness_stat(&h, "jobs"), 0));
     cr_assert(eq(u64, double_stats().registered_bytes, 0));
