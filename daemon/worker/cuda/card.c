@@ -160,7 +160,8 @@ static int measure(struct card *card, const struct card_config *config, struct c
     int r = card_rates_measure(card, config->n_threads, &found);
     if (r)
         return card_refuse_error("measuring the link and the device", r, error);
-    card_sizes_cut(sizes, config->chunk_bytes, found.overhead_seconds, found.slower);
+    const struct card_pace pace = {found.overhead_seconds, found.turn_seconds, found.slower};
+    card_sizes_cut(sizes, config->chunk_bytes, &pace);
     card->rates = found.rates;
     card->both_ways = found.both_ways;
     card->slot_bytes = sizes->slot_bytes;

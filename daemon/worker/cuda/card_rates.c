@@ -34,6 +34,8 @@
 #define HOST_COPY          ((uint64_t)4 * 1024 * 1024) /* a thread */
 #define HOST_MAX_COPY      ((uint64_t)64 * 1024 * 1024)
 #define SMALL_ELEMENTS     1000
+#define SMALL_CALLS        4  /* of the runtime, for a small tile, but for waiting */
+#define TURN_CALLS         15 /* for a tile of a pipeline */
 #define WORK_ELEMENTS      16384
 #define WORK_MAX_GRAINS    128u
 #define PRODUCT_EXTENT     64
@@ -211,6 +213,7 @@ static int measure_device(struct measuring *m, double *ret_rate)
 /* Tiles ---------------------------------------------------------------------------------------- */
 
 struct working {
+    uint64_t calls_ns; /* of a small tile, the least */
     struct program *program;
     struct cuda_tile tile;
     float *input, *output; /* of the first grain */
@@ -276,6 +279,7 @@ static int round_of_small(struct measuring *m, void *argument, uint64_t *ret_ns)
         r = cuda_copy_from_device(card->pinned + offset, card->slab + offset, n_bytes, card->small);
     if (!r)
         r = cuda_event_record(m->events[EVENT_END_BACK], card->small);
+    w->calls_ns = min_u64(w->calls_ns, clock_ns() - begin);
     if (!r)
         r = cuda_event_wait(m->events[EVENT_END_BACK]);
     *ret_ns = clock_ns() - begin;
@@ -299,9 +303,9 @@ static bool is_right(const struct working *w)
     return true;
 }
 
-static int measure_small(struct measuring *m, double *ret_seconds)
+static int measure_small(struct measuring *m, double *ret_seconds, double *ret_turn_seconds)
 {
-    struct working w = {.program = NULL};
+    struct working w = {.calls_ns = UINT64_MAX};
     uint64_t ns = 0;
     int r = fill_tile(&w, m->card, small_expression, SMALL_ELEMENTS, 1);
     if (!r)
@@ -310,6 +314,7 @@ static int measure_small(struct measuring *m, double *ret_seconds)
         r = CARD_WRONG_RESULT;
     program_free(w.program);
     *ret_seconds = (double)ns / 1e9;
+    *ret_turn_seconds = (double)w.calls_ns / 1e9 / SMALL_CALLS * TURN_CALLS;
     return r;
 }
 
@@ -409,7 +414,7 @@ int card_rates_measure(const struct card *card, unsigned n_threads, struct card_
     if (!r)
         r = measure_device(&m, &found.rates.device);
     if (!r)
-        r = measure_small(&m, &found.rates.job_seconds);
+        r = measure_small(&m, &found.rates.job_seconds, &found.turn_seconds);
     if (!r)
         r = measure_work_rate(&m, &found.rates.work);
     if (!r)

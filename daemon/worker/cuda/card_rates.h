@@ -7,6 +7,7 @@ struct card_rates {
     struct plan_rates rates;
     double both_ways;        /* bytes a second, both directions in sum */
     double overhead_seconds; /* of a copy, the slower direction's */
+    double turn_seconds;     /* that the host needs to give the device a tile and to take it back */
     double slower;           /* the slower direction's rate */
 };
 

@@ -30,6 +30,8 @@
 #define WORKSPACE_SHARE  8
 #define CARRY_SHARE      3    /* of the device's slab: for carries at least, beyond MIN_BYTES */
 #define GOOD_SHARE       0.95 /* of the link's rate */
+#define TURNS_A_COPY     40   /* of the host, while a slot is copied */
+#define ENOUGH_SLOTS     32   /* for threads that stage, the device and those that store */
 
 static uint64_t proc_kilobytes(FILE *file, const char *format)
 {
@@ -158,17 +160,32 @@ static uint64_t slab_bytes(const struct card_sizes *s)
     return min_u64(slots_bytes(s), s->pinned_bytes);
 }
 
-void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_seconds,
-                    double rate)
+static uint64_t good_bytes(const struct card_pace *pace)
+{
+    /* t = o + n / r; the share n / r / t is 0.95 at n = 19 o r */
+    double good = pace->overhead_seconds * pace->rate * GOOD_SHARE / (1 - GOOD_SHARE);
+    uint64_t n_bytes = UNIT_BYTES;
+    while (n_bytes < CARD_MAX_SLOT_BYTES && (double)n_bytes < good)
+        n_bytes *= 2;
+    return n_bytes;
+}
+
+/* Slots are seldom more than half full, and of both ways. */
+static uint64_t busy_bytes(const struct card_sizes *s, const struct card_pace *pace)
+{
+    double good = pace->turn_seconds * pace->rate * TURNS_A_COPY;
+    uint64_t n_bytes = UNIT_BYTES;
+    while (n_bytes < CARD_MAX_SLOT_BYTES && (double)n_bytes < good &&
+           n_bytes * 2 * ENOUGH_SLOTS <= slab_bytes(s))
+        n_bytes *= 2;
+    return n_bytes;
+}
+
+void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, const struct card_pace *pace)
 {
     uint64_t n_bytes = chunk_bytes;
-    if (n_bytes == 0) {
-        /* t = o + n / r; the share n / r / t is 0.95 at n = 19 o r */
-        double good = overhead_seconds * rate * GOOD_SHARE / (1 - GOOD_SHARE);
-        n_bytes = UNIT_BYTES;
-        while (n_bytes < CARD_MAX_SLOT_BYTES && (double)n_bytes < good)
-            n_bytes *= 2;
-    }
+    if (n_bytes == 0)
+        n_bytes = max_u64(good_bytes(pace), busy_bytes(s, pace));
     while (n_bytes > UNIT_BYTES && n_bytes * (CARD_MIN_SLOTS + 1) > slab_bytes(s))
         n_bytes /= 2;
     s->slot_bytes = n_bytes;

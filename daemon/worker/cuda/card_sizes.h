@@ -24,11 +24,15 @@ void card_host_memory(uint64_t *ret_total_bytes, uint64_t *ret_available_bytes);
 int card_sizes_choose(const struct card_config *config, const struct card_room *room,
                       struct card_sizes *ret_sizes, struct gad_error *error) GAD_MUST_CHECK;
 
+struct card_pace { /* as it was measured */
+    double overhead_seconds, turn_seconds, rate;
+};
+
 /* Cuts them into slots: the least whose copies reach 95 % of the link's rate, where a copy takes
- * overhead_seconds + bytes / rate; or of chunk_bytes, where that is not 0. Smaller where there
- * would be fewer than CARD_MIN_SLOTS beside the main thread's. */
-void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_seconds,
-                    double rate);
+ * overhead_seconds + bytes / rate, and take so long that the host's turns are a small part of it,
+ * as far as there are some; or of chunk_bytes, where that is not 0. Smaller where there would be
+ * fewer than CARD_MIN_SLOTS beside the main thread's. */
+void card_sizes_cut(struct card_sizes *s, uint64_t chunk_bytes, const struct card_pace *pace);
 
 /* Tiles with the device at a time, where that is not set: one in each of the three stages and one
  * that waits, and as many more as are copied while the host takes its turn between the end of one

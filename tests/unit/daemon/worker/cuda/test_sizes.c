@@ -121,28 +121,53 @@ Test(sizes, settings_out_of_range_are_refused)
     }
 }
 
+static void cut(struct card_sizes *s, uint64_t chunk_bytes, double overhead_seconds,
+                double turn_seconds, double rate)
+{
+    const struct card_pace pace = {overhead_seconds, turn_seconds, rate};
+    card_sizes_cut(s, chunk_bytes, &pace);
+}
+
 Test(sizes, the_slot_is_the_least_that_reaches_the_rate)
 {
     struct card_sizes s = {.device_bytes = GIB, .pinned_bytes = 512 * MIB};
     /* 19 times overhead times rate: 19 * 10 us * 25 GB/s = 4.75 MB */
-    card_sizes_cut(&s, 0, 10e-6, 25e9);
+    cut(&s, 0, 10e-6, 0, 25e9);
     cr_assert(eq(u64, s.slot_bytes, 8 * MIB));
-    card_sizes_cut(&s, 0, 0, 25e9);
+    cut(&s, 0, 0, 0, 25e9);
     cr_assert(eq(u64, s.slot_bytes, CUDA_SLOT_MIN_BYTES));
-    card_sizes_cut(&s, 0, 1e-3, 25e9);
+    cut(&s, 0, 1e-3, 0, 25e9);
     cr_assert(eq(u64, s.slot_bytes, CARD_MAX_SLOT_BYTES));
-    card_sizes_cut(&s, 4 * MIB, 1e-3, 25e9);
+    cut(&s, 4 * MIB, 1e-3, 0, 25e9);
     cr_assert(eq(u64, s.slot_bytes, 4 * MIB));
+}
+
+/* 40 turns of 20 us: 9.6 MB at 12 GB/s; and there are slots for everyone. */
+Test(sizes, the_slot_is_worth_the_hosts_turn)
+{
+    struct card_sizes s = {.device_bytes = GIB, .pinned_bytes = 512 * MIB};
+    cut(&s, 0, 1e-6, 20e-6, 12e9);
+    cr_assert(eq(u64, s.slot_bytes, 16 * MIB));
+    cr_assert(eq(u64, s.pool_bytes, 31 * 16 * MIB));
+    cut(&s, 0, 1e-6, 20e-6, 6e9);
+    cr_assert(eq(u64, s.slot_bytes, 8 * MIB));
+    cut(&s, 2 * MIB, 1e-6, 20e-6, 12e9);
+    cr_assert(eq(u64, s.slot_bytes, 2 * MIB));
+    s = (struct card_sizes){.device_bytes = GIB, .pinned_bytes = 128 * MIB};
+    cut(&s, 0, 1e-6, 20e-6, 12e9);
+    cr_assert(eq(u64, s.slot_bytes, 4 * MIB));
+    cut(&s, 0, 30e-6, 20e-6, 12e9); /* overheads count all the same */
+    cr_assert(eq(u64, s.slot_bytes, 8 * MIB));
 }
 
 Test(sizes, the_pool_is_whole_slots_without_the_main_threads)
 {
     struct card_sizes s = {.device_bytes = GIB, .pinned_bytes = 101 * MIB};
-    card_sizes_cut(&s, 8 * MIB, 0, 1e9);
+    cut(&s, 8 * MIB, 0, 0, 1e9);
     cr_assert(eq(u64, s.pool_bytes, 88 * MIB)); /* of 12 whole ones */
     s = (struct card_sizes){.device_bytes = 35 * MIB, .pinned_bytes = GIB};
     s.workspace_bytes = 5 * MIB;
-    card_sizes_cut(&s, 16 * MIB, 0, 1e9);
+    cut(&s, 16 * MIB, 0, 0, 1e9);
     cr_assert(eq(u64, s.slot_bytes, 4 * MIB)); /* so that there are at least four */
     cr_assert(eq(u64, s.pool_bytes, 16 * MIB));
     cr_assert(eq(u64, s.carry_bytes, 10 * MIB));
@@ -165,7 +190,7 @@ Test(sizes, what_slots_do_not_have_of_the_device_is_for_products)
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct card_sizes s = chosen(rows[i].config, room);
-        card_sizes_cut(&s, rows[i].config.chunk_bytes, 10e-6, 25e9);
+        cut(&s, rows[i].config.chunk_bytes, 10e-6, 0, 25e9);
         uint64_t usable = s.device_bytes - s.workspace_bytes;
         cr_assert(eq(u64, s.pool_bytes + s.slot_bytes + s.carry_bytes, usable), "row %u", i);
         cr_assert(le(u64, s.pool_bytes + s.slot_bytes, s.pinned_bytes), "row %u", i);
@@ -179,7 +204,7 @@ Test(sizes, the_smallest_slabs_have_four_slots)
 {
     struct card_config config = {.device_bytes = 12 * MIB, .pinned_bytes = 10 * MIB};
     struct card_sizes s = chosen(config, room_of(24 * GIB, 20 * GIB, 8 * GIB, 4 * GIB));
-    card_sizes_cut(&s, 0, 1e-3, 25e9);
+    cut(&s, 0, 1e-3, 0, 25e9);
     cr_assert(eq(u64, s.slot_bytes, CUDA_SLOT_MIN_BYTES));
     cr_assert(eq(u64, s.pool_bytes, 4 * (uint64_t)CUDA_SLOT_MIN_BYTES));
     cr_assert(eq(u64, s.carry_bytes, MIB / 2)); /* and products little */
