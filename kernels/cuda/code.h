@@ -33,18 +33,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CODE_THREAD_ELEMENTS   4u
-#define CODE_MAX_THREADS       256u
-#define CODE_MIN_THREADS       16u
-#define CODE_BLOCK_ELEMENTS    8192u
-#define CODE_MAX_BLOCKS        32u /* of a grain; more elements make longer blocks */
-#define CODE_MAX_SHARED_BYTES  (48u * 1024u)
-#define CODE_MAX_DEPTH         2u
-#define CODE_TASK_THREADS      256u /* of a block of the later kernels */
-#define CODE_NODE_HEADER_BYTES 64u
-#define CODE_COUNT_BYTES       (32u * 1024u) /* of a block's counters, in shared memory */
-#define CODE_COUNT_ELEMENTS    4096u         /* that a block counts, where the cells are many */
-#define CODE_PART_ELEMENTS     16u /* of a cell, in a part: more only where all threads have one */
+#define CODE_THREAD_ELEMENTS 4u
+#define CODE_MAX_THREADS     256u
+#define CODE_MIN_THREADS     16u
+#define CODE_BLOCK_ELEMENTS  8192u
+/* Where much is computed and nothing reduced, so that no bits follow from blocks: tiles of few
+ * megabytes have blocks for all processors of a device. */
+#define CODE_HEAVY_INSNS          16u
+#define CODE_HEAVY_BLOCK_ELEMENTS 2048u
+#define CODE_MAX_BLOCKS           32u /* of a grain; more elements make longer blocks */
+#define CODE_MAX_SHARED_BYTES     (48u * 1024u)
+#define CODE_MAX_DEPTH            2u
+#define CODE_TASK_THREADS         256u /* of a block of the later kernels */
+#define CODE_NODE_HEADER_BYTES    64u
+#define CODE_COUNT_BYTES          (32u * 1024u) /* of a block's counters, in shared memory */
+#define CODE_COUNT_ELEMENTS       4096u         /* that a block counts, where the cells are many */
+#define CODE_PART_ELEMENTS        16u /* of a cell, in a part: more only where all threads have one */
 
 /* An operand: where its first plane begins, in units of 16 bytes, and two bits. */
 #define CODE_PLACE_MASK 0x0fffu

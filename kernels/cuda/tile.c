@@ -69,7 +69,7 @@ int tile_encode(const struct program *program, const struct pass *pass,
     h->grain_bytes =
         (uint32_t)round_up_u64(h->windows_at + h->n_windows * h->window_bytes, RECORD_ALIGN);
     h->result_bytes = h->n_states * (uint32_t)sizeof(struct code_state);
-    uint64_t n_blocks = (n_elements_of(pass) - 1) / CODE_BLOCK_ELEMENTS + 1;
+    uint64_t n_blocks = (n_elements_of(pass) - 1) / tile_block_elements(h) + 1;
     h->blocks_of_grain = (uint32_t)min_u64(n_blocks, CODE_MAX_BLOCKS);
     *ret_end = round_up_u64(at + n_bytes, RECORD_ALIGN);
     return 0;

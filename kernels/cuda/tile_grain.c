@@ -202,7 +202,7 @@ static void write_places(struct cuda_tile *t, const struct tile_code *code,
 
 static struct code_grain divide_grain(const struct code_header *header, uint64_t n_elements)
 {
-    uint64_t n_block = CODE_BLOCK_ELEMENTS;
+    uint64_t n_block = tile_block_elements(header);
     if (n_elements > n_block * header->blocks_of_grain)
         n_block = round_up_u64((n_elements - 1) / header->blocks_of_grain + 1, STRIP_ELEMENTS);
     return (struct code_grain){

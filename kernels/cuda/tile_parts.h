@@ -20,6 +20,13 @@ struct tile_views {
     const struct made_box *step_of;
 };
 
+/* Of a block, unless the grain has so many that they are longer. */
+static inline uint64_t tile_block_elements(const struct code_header *header)
+{
+    bool is_heavy = header->n_states == 0 && header->n_insns >= CODE_HEAVY_INSNS;
+    return is_heavy ? CODE_HEAVY_BLOCK_ELEMENTS : CODE_BLOCK_ELEMENTS;
+}
+
 static inline struct code_grain *tile_grain_at(const struct cuda_tile *t, unsigned grain)
 {
     return (struct code_grain *)(t->slot + t->grains_offset + grain * t->grain_bytes);

@@ -124,6 +124,44 @@ Test(tile, a_grain_gives_the_same_bits_wherever_it_lies)
     cr_assert(eq(i32, memcmp(&first, &last, sizeof(first)), 0));
 }
 
+/* Of a float64 and so many negations of it; with a sum of them, or the last alone. */
+static unsigned blocks_of_chain(unsigned n_negations, bool is_summed)
+{
+    struct operand last = built_input(&built, DTYPE_FLOAT64), none = {0};
+    for (unsigned i = 0; i < n_negations; i++)
+        last = built_insn(&built, OP_NEGATIVE, DTYPE_FLOAT64, DTYPE_FLOAT64, 0, last, none, none);
+    built_store(&built, last);
+    if (is_summed)
+        built_reduction(&built, OP_SUM, DTYPE_FLOAT64, last);
+    begin_tile(1, N, N * sizeof(double) + ENGINE_SLOT_ALIGN,
+               N * sizeof(double) + ENGINE_SLOT_ALIGN);
+    double *items = cuda_tile_place_input(&tile, N * sizeof(double));
+    double *results = cuda_tile_place_output(&tile, N * sizeof(double));
+    for (int i = 0; i < N; i++)
+        items[i] = i * 0.5;
+    add_grain(N, 0, items, sizeof(double), results);
+    run();
+    for (int i = 0; i < N; i++)
+        cr_assert(eq(dbl, results[i], n_negations % 2 ? -items[i] : items[i]), "element %d", i);
+    return cuda_tile_describe(&tile).n_blocks;
+}
+
+Test(tile, long_arithmetic_has_many_blocks)
+{
+    cr_assert(eq(uint, blocks_of_chain(40, false), (N - 1) / CODE_HEAVY_BLOCK_ELEMENTS + 1));
+}
+
+Test(tile, short_arithmetic_has_few_blocks)
+{
+    cr_assert(eq(uint, blocks_of_chain(3, false), (N - 1) / CODE_BLOCK_ELEMENTS + 1));
+}
+
+/* A block's part of a sum decides its bits. */
+Test(tile, what_is_reduced_keeps_its_blocks)
+{
+    cr_assert(eq(uint, blocks_of_chain(40, true), (N - 1) / CODE_BLOCK_ELEMENTS + 1));
+}
+
 Test(tile, grains_share_an_operand)
 {
     struct operand in = built_input(&built, DTYPE_INT32);
