@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -275,6 +276,35 @@ def test_the_daemon_restarts_under_the_agent(mortal, start, home, folder):
     assert waiting.communicate(timeout=20)[1] == "" and waiting.returncode == 0
     check_result(folder, 2)
     assert second.process.poll() is None
+
+
+def test_daemons_are_killed_again_and_again_under_jobs(mortal, start, home, folder):
+    """Each ends under the number first given; one that had ended is not computed again."""
+    done = submit(home, mortal, folder, "a + b * 0")
+    ctl(home, "wait", done)
+    before = os.stat(folder / "s.npy")
+    jobs = {}
+    for k in range(1, 4):
+        jobs[k] = int(ctl(home, "submit", f"a*{k} + 0*sum(exp(sin(a) * cos(b)))", "a=a.npy", "b=b.npy",
+                          "-o", f"r{k}.npy", cwd=folder, socket_path=mortal.socket).stdout)
+    daemons = [mortal]
+    for pause in (0.02, 0.15, 0.3):
+        time.sleep(pause)
+        daemons[-1].kill()
+        daemons.append(conftest.Daemon(args=["--socket", mortal.socket]))
+        wait_for(lambda: all(entry(home, job)["present"] not in (0, job) for job in jobs.values()))
+    ctl(home, "wait", *jobs.values())
+    listed = json.loads(ctl(home, "jobs", "--json", socket_path=mortal.socket).stdout)
+    assert [(j["job"], j["state"]) for j in listed] == [(job, "done") for job in (done, *jobs.values())]
+    for k in jobs:
+        np.testing.assert_array_equal(np.load(folder / f"r{k}.npy"), NUMBERS * k)
+    after = os.stat(folder / "s.npy")
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    daemons[-1].socket = mortal.socket
+    for daemon in daemons[1:]:
+        daemon.kill()
+        daemon.log.close()
+        shutil.rmtree(daemon.dir, ignore_errors=True)
 
 
 def test_cancel_while_the_daemon_is_away(mortal, home, folder):

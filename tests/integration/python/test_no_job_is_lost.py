@@ -120,6 +120,25 @@ def test_jobs_through_daemons_that_are_killed_at_random(gd, mortal, start, folde
         daemon.stop()
 
 
+def test_what_waits_at_a_daemon_that_was_drained(gd, mortal, start):
+    """It is stopped, as for an upgrade, once nothing runs: the next one does what waited."""
+    gate = Slow()
+    running = gd.submit("sum(s)", s=gate)
+    assert gate.is_read.wait(60)
+    waiting = [gd.submit("sum(a) * k", a=np.arange(100.0), k=k) for k in range(5)]
+    submitted(mortal, 6)
+    mortal.ctl("drain", "-m", "an upgrade")
+    with pytest.raises(gd.errors.Draining, match="an upgrade"):
+        gd.evaluate("1 + 1")
+    gate.is_open.set()
+    assert mortal.ctl("drain", "--wait").stdout == "no new jobs are taken; 0 jobs run, 5 wait\n"
+    assert running.result(60) == 499500 and not any(f.done() for f in waiting)
+    mortal.process.send_signal(signal.SIGTERM)
+    mortal.process.wait(20)
+    start(args=["--socket", mortal.socket])
+    assert [ended(f) for f in waiting] == [4950 * k for k in range(5)]
+
+
 def test_a_thread_waits_for_what_was_refused_beside_one_that_runs(gd, mortal, start):
     gate = Slow()
     running = gd.submit("sum(s)", s=gate)
