@@ -77,6 +77,35 @@ if TYPE_CHECKING:
     from ._functions.creation import ones_like as ones_like
     from ._functions.creation import tril as tril
     from ._functions.creation import triu as triu
+    from ._functions.derived import array_split as array_split
+    from ._functions.derived import average as average
+    from ._functions.derived import bitwise_invert as bitwise_invert
+    from ._functions.derived import bitwise_left_shift as bitwise_left_shift
+    from ._functions.derived import bitwise_right_shift as bitwise_right_shift
+    from ._functions.derived import conj as conj
+    from ._functions.derived import cumulative_prod as cumulative_prod
+    from ._functions.derived import cumulative_sum as cumulative_sum
+    from ._functions.derived import dsplit as dsplit
+    from ._functions.derived import hsplit as hsplit
+    from ._functions.derived import imag as imag
+    from ._functions.derived import interp as interp
+    from ._functions.derived import isin as isin
+    from ._functions.derived import kron as kron
+    from ._functions.derived import nanargmax as nanargmax
+    from ._functions.derived import nanargmin as nanargmin
+    from ._functions.derived import nancumprod as nancumprod
+    from ._functions.derived import nancumsum as nancumsum
+    from ._functions.derived import real as real
+    from ._functions.derived import sliding_window_view as sliding_window_view
+    from ._functions.derived import split as split
+    from ._functions.derived import trapezoid as trapezoid
+    from ._functions.derived import unstack as unstack
+    from ._functions.derived import vsplit as vsplit
+    from ._functions.dtypes import can_cast as can_cast
+    from ._functions.dtypes import finfo as finfo
+    from ._functions.dtypes import iinfo as iinfo
+    from ._functions.dtypes import isdtype as isdtype
+    from ._functions.dtypes import result_type as result_type
     from ._jobs.future import Future as Future
     from ._jobs.repeat import repeat as repeat
     from ._jobs.times import time_limits as time_limits
@@ -128,6 +157,12 @@ __all__ = [
     # made of nothing
     "arange", "linspace", "ones", "full", "ones_like", "full_like", "eye", "tril", "triu",
     "meshgrid",
+    # written with others, and dtypes
+    "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "conj", "real", "imag",
+    "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod", "nanargmin", "nanargmax",
+    "average", "trapezoid", "kron", "isin", "interp", "sliding_window_view", "split",
+    "array_split", "hsplit", "vsplit", "dsplit", "unstack", "result_type", "can_cast", "isdtype",
+    "finfo", "iinfo",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]
@@ -140,6 +175,13 @@ _LATER = {  # what is loaded when it is asked for, and where it is
     "Dataset": "_datasets.dataset", "DataLoader": "_datasets.loader",
     **dict.fromkeys(("arange", "linspace", "ones", "full", "ones_like", "full_like", "eye", "tril",
                      "triu", "meshgrid"), "_functions.creation"),
+    **dict.fromkeys(("bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "conj", "real",
+                     "imag", "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod",
+                     "nanargmin", "nanargmax", "average", "trapezoid", "kron", "isin", "interp",
+                     "sliding_window_view", "split", "array_split", "hsplit", "vsplit", "dsplit",
+                     "unstack"), "_functions.derived"),
+    **dict.fromkeys(("result_type", "can_cast", "isdtype", "finfo", "iinfo"),
+                    "_functions.dtypes"),
 }
 
 if not TYPE_CHECKING:  # the checker would believe in every name

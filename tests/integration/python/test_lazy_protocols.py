@@ -211,14 +211,13 @@ def refused(gd, name, call):
 
 def test_functions_of_numpy_that_are_not_computed_are_named(gd):
     x = gd.lazy(A)
-    for name in ("kron", "sort", "nancumsum", "gradient", "allclose", "array_equal",
-                 "linalg.eig", "fft.fft", "einsum_path", "interp", "real", "ediff1d", "unique",
-                 "save", "average", "nanargmax"):
+    for name in ("sort", "gradient", "allclose", "array_equal", "linalg.eig", "fft.fft",
+                 "einsum_path", "ediff1d", "unique", "unwrap", "save", "trim_zeros", "partition", "i0"):
         function = np
         for part in name.split("."):
             function = getattr(function, part)
-        arguments = {"kron": (x, x), "allclose": (x, x), "array_equal": (x, x),
-                     "einsum_path": ("ij->i", x), "interp": (x, [1, 2], [3, 4]), "save": ("x.npy", x)}.get(name, (x,))
+        arguments = {"partition": (x, 1), "allclose": (x, x), "array_equal": (x, x),
+                     "einsum_path": ("ij->i", x), "save": ("x.npy", x)}.get(name, (x,))
         refused(gd, f"np.{name} ", lambda: function(*arguments))
     for name, call in [("np.conjugate", lambda: np.conjugate(x)),
                        ("np.logaddexp.outer", lambda: np.logaddexp.outer(x, x)),
@@ -274,7 +273,7 @@ def test_what_has_no_answer_before_it_is_computed(gd):
                        ("count_nonzero", lambda: 3 in x), ("math.sqrt", lambda: math.sqrt(x)),
                        ("float", lambda: float(x)), ("int", lambda: int(x[:1])),
                        ("x.compute()", lambda: sum(x)), ("x.compute()", lambda: max(x)),
-                       ("out=", lambda: operator.setitem(x, 0, 1)), ("kron", lambda: np.kron(x, x)),
+                       ("out=", lambda: operator.setitem(x, 0, 1)), ("sort", lambda: np.sort(x)),
                        ("modulus", lambda: pow(x, 2, 3)), ("gd.open", lambda: gd.Lazy())]:
         refused(gd, name, call)
     with pytest.raises(TypeError):

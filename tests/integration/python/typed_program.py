@@ -49,6 +49,11 @@ assert_type(gd.triu(gd.eye(3, k=1), -1), gd.Lazy)
 assert_type(gd.meshgrid(x, a, indexing="ij"), tuple[gd.Lazy, ...])
 assert_type(gd.broadcast_to(x, (2, 3)), gd.Lazy)
 
+assert_type(gd.unstack(x, axis=1), tuple[gd.Lazy, ...])
+assert_type(gd.split(x, 2), list[gd.Lazy])
+assert_type(gd.isin(x, [1, 2]) & (gd.interp(x, [0, 1], [2, 3]) > 0), gd.Lazy)
+assert_type(gd.isdtype(gd.result_type(x, "f4"), "integral"), bool)
+
 # Reductions and random numbers.
 assert_type(x.mean(axis=0, keepdims=True), gd.Lazy)
 assert_type(gd.std(x, axis=(0, 1), ddof=1, where=x > 0), gd.Lazy)

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves, reshaping
-from .._functions import (counts, creation, einsum, functions, products, quantiles, reductions,
-                          scans, solving)
+from .._functions import (counts, creation, derived, dtypes, einsum, functions, products,
+                          quantiles, reductions, scans, solving)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -185,11 +185,6 @@ def _size(a: object, axis: int | None = None) -> int:
     return one.size if axis is None else one.shape[axis]
 
 
-def _result_type(*arrays_and_dtypes: object) -> np.dtype[Any]:
-    return np.result_type(*[one.dtype if isinstance(one, Lazy) else one
-                            for one in arrays_and_dtypes])  # type: ignore[arg-type]
-
-
 def _astype(x: object, dtype: Any, /, *, copy: bool = True, device: object = None) -> Lazy:
     refuse("np.astype", {"device": device})
     return functions.astype(x, dtype)  # type: ignore[arg-type]
@@ -201,7 +196,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
     "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
     **{name: _own(getattr(module, name))
-       for module in (reductions, quantiles, scans, counts, products, einsum)
+       for module in (reductions, quantiles, scans, counts, products, einsum, derived)
        for name in module.__all__},
     **{name: getattr(module, name) for module in (moves, reshaping) for name in module.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),
@@ -212,7 +207,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
        for name in ("linspace", "tril", "triu", "meshgrid")},
     **{name: getattr(filled, name) for name in filled.__all__},
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
-    "result_type": _result_type,
+    "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,
+    "lib.stride_tricks.sliding_window_view": derived.sliding_window_view,
 }
 
 
