@@ -10,8 +10,10 @@ if [ "${1:-}" = --double ]; then
     double=-double
     shift
 fi
-if ls "$here/lib/"*.gz >/dev/null 2>&1; then
-    gunzip "$here/lib/"*.gz || exit 2
+if [ -e "$here/packed.tar.xz" ]; then # not every host has xz
+    tar -C "$here" -xJf "$here/packed.tar.xz" 2>/dev/null ||
+        "${PYTHON:-python3}" -m tarfile -e "$here/packed.tar.xz" "$here" || exit 2
+    rm "$here/packed.tar.xz"
 fi
 results=${RUN_RESULTS:-${1:-$PWD/results}}
 mkdir -p "$results" || exit 2
