@@ -1,7 +1,7 @@
 #!/bin/sh
 # predict.sh [--machine h100|small] [JOB...]: what the CUDA worker would reach on a machine with those rates,
 # predicted by a model of its time (tests/double/timeline.c, predict.py); needs no device. A table for each
-# machine; a JOB is a name in it. Some minutes for all of them.
+# machine; a JOB is a name in it. Ten minutes for all of them.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${GPUARRAYD_BUILD:-$top/build}
