@@ -3,11 +3,13 @@ given back."""
 
 import os
 import signal
+import subprocess
 import time
 
 import numpy as np
 import pytest
 
+import conftest
 import wire
 from test_broker import SMALL, code_of, slow_daemon, until
 
@@ -114,6 +116,25 @@ def test_times_through_the_death_of_a_worker(slow):
         os.kill(slow.worker_pid(), signal.SIGKILL)
         error, seconds = ended(w, ident)
         assert error.code == "deadline-exceeded" and seconds < 3
+
+
+def test_times_go_on_while_a_daemon_leaves(start, tmp_path):
+    """It still ends what runs, and has refused what waited: that waits for the next one, in its time."""
+    daemon = slow_daemon(start, pool="4M", args=["--max-active", "1", "--user-active", "1"])
+    np.save(tmp_path / "a.npy", np.arange(3.0))
+    with daemon.connect() as w:
+        region, ident = slow_job(w, method="job.run", n=6)
+        until(lambda: daemon.info()["counts"]["jobs_running"] == 1)
+        waiting = [subprocess.Popen([conftest.CTL, "run", "a + 1", f"a={tmp_path}/a.npy", option, "0.6s"],
+                                    env={**os.environ, "GPUARRAYD_SOCKET": daemon.socket}, text=True,
+                                    stderr=subprocess.PIPE) for option in ("--queue-timeout", "--deadline")]
+        until(lambda: daemon.info()["counts"]["jobs_queued"] == 2)
+        daemon.process.send_signal(signal.SIGTERM)
+        for process, code in zip(waiting, ("queue-timeout", "deadline-exceeded")):
+            assert f"[{code}]" in process.communicate(timeout=20)[1] and process.returncode == 1
+        assert daemon.process.poll() is None
+        w.reply(ident)
+    daemon.process.wait(20)
 
 
 def test_the_options(slow, tmp_path):

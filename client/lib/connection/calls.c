@@ -48,7 +48,6 @@ int calls_add(struct calls *calls, call_func *func, void *userdata, uint32_t *re
     while (*end);
     *call = (struct call){.id = calls->last_id, .func = func, .userdata = userdata};
     *end = call;
-    calls->n++;
     *ret_id = call->id;
     return 0;
 }
@@ -66,10 +65,8 @@ static struct call *take(struct calls *calls, uint32_t id)
 {
     struct call **link = find(calls, id);
     struct call *call = *link;
-    if (call) {
+    if (call)
         *link = call->next;
-        calls->n--;
-    }
     return call;
 }
 
@@ -123,7 +120,6 @@ void calls_fail_all(struct calls *calls, const struct gad_error *error)
             calls->buckets[i] = call->next;
             call->next = all;
             all = call;
-            calls->n--;
         }
     while (all) {
         struct call *call = all;

@@ -30,7 +30,6 @@ struct call {
 struct calls { /* zeroed: none */
     struct call *buckets[CALLS_N_BUCKETS];
     uint32_t last_id;
-    unsigned n;
 };
 
 /* -ENOMEM. */

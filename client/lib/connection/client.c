@@ -151,29 +151,17 @@ static int poll_conn(struct gad_client *client, int64_t deadline)
     return r == -EAGAIN ? 0 : r;
 }
 
-/* A daemon that leaves is left when nothing is waited for there any more: the next one may be there
- * already, and this one stays until everybody's jobs have ended. */
-static void leave_refusing(struct gad_client *client)
-{
-    if (client->conn && client->refusing > 0 && client->refusing == client->session &&
-        client->calls.n == 0)
-        lose(client, "the daemon is leaving");
-}
-
 /* Where this process copies, a piece of that is what happens, and answers do not have to wait. */
 int client_wait(struct gad_client *client, int64_t deadline, struct gad_error *error)
 {
     bool has_copied = copy_jobs(client);
     for (;;) {
         unsigned n = 0;
-        leave_refusing(client);
         if (!client->conn)
             return lost(error);
         int r = handle_frames(client, &n);
-        if (n > 0 && r == 0) {
-            leave_refusing(client);
+        if (n > 0 && r == 0)
             return 0;
-        }
         if (r == 0)
             r = poll_conn(client, has_copied ? 0 : deadline);
         if (r == GAD_TIMEOUT && has_copied)
@@ -352,7 +340,6 @@ int client_ensure(struct gad_client *client, int64_t deadline, int64_t patience,
                   struct gad_error *error)
 {
     notice_loss(client);
-    leave_refusing(client);
     if (client->conn)
         return 0;
     int64_t own = clock_deadline_ms(client->timeout_ms);

@@ -6,8 +6,9 @@
  * What may have run is sent again only where that cannot change its results: where nothing that it
  * reads is written over, or its journal says how far it was. Under the same key a daemon that is
  * the same, and has done it, answers with what it has done. What was refused has not begun,
- * whatever it reads and writes. A daemon that leaves still ends what runs: the client stays as long
- * as it waits for anything there, and goes to the next one then (client.c).
+ * whatever it reads and writes: it is as if it still waited in the queue. The daemon first ends
+ * what runs, which may take long, and the next one begins nothing meanwhile; so the client stays
+ * with it until it has gone.
  *
  * All jobs of a client have the same time, however many: it begins when a daemon is first missed. A
  * job goes through MAX_RECOVERIES daemons, not for ever: one that would end each of them must not.
@@ -28,18 +29,27 @@ void job_note_refusal(struct gad_job *job)
     job->client->refusing = job->client->session;
 }
 
-/* Its time goes on without a daemon. */
-static bool is_late(const struct gad_job *job)
+static bool is_over(const struct gad_job *job, uint32_t allowed_ms)
 {
-    return job->options.deadline_ms > 0 &&
-           clock_now_ms() - job->submitted_at >= job->options.deadline_ms;
+    return allowed_ms > 0 && clock_now_ms() - job->submitted_at >= allowed_ms;
+}
+
+static int judge_queue(const struct gad_job *job, struct gad_error *error)
+{
+    uint32_t allowed_ms = job->options.queue_timeout_ms;
+    if (!is_over(job, allowed_ms))
+        return 0;
+    error_set(error, GAD_QUEUE_TIMEOUT, NULL, "the job had not begun before the daemon left");
+    error_expected(error, "to begin within %.3g s", allowed_ms / 1e3);
+    error_found(error, "a daemon that leaves");
+    return GAD_QUEUE_TIMEOUT;
 }
 
 static int judge_loss(const struct gad_job *job, struct gad_error *error)
 {
     if (job->wants_cancel)
         return error_set(error, GAD_CANCELLED, NULL, "the job was cancelled");
-    if (is_late(job)) {
+    if (is_over(job, job->options.deadline_ms)) { /* it goes on without a daemon */
         error_set(error, GAD_DEADLINE_EXCEEDED, NULL,
                   "the job had not ended at its deadline: the daemon that had it went away");
         error_expected(error, "to end within %.3g s", job->options.deadline_ms / 1e3);
@@ -47,7 +57,7 @@ static int judge_loss(const struct gad_job *job, struct gad_error *error)
         return GAD_DEADLINE_EXCEEDED;
     }
     if (job->is_refused)
-        return 0;
+        return judge_queue(job, error);
     if (job->n_recoveries >= MAX_RECOVERIES)
         return error_set(error, GAD_OUTCOME_UNKNOWN, NULL,
                          "the connection to the daemon was lost for the %dth time",
@@ -62,17 +72,23 @@ static int judge_loss(const struct gad_job *job, struct gad_error *error)
     return 0;
 }
 
-/* Others of the client's still wait for the daemon that refused. */
+/* The daemon that refused. */
 static bool is_still_there(const struct gad_job *job)
 {
     return job->client->conn && job->client->refusing == job->client->session;
 }
 
+/* No longer than the caller and the job's own times allow. */
 static int stay(struct gad_job *job, int64_t deadline)
 {
+    const uint32_t allowed[] = {job->options.queue_timeout_ms, job->options.deadline_ms};
     struct gad_error ignored;
-    int r = client_wait(job->client, deadline, &ignored);
-    return r == GAD_TIMEOUT ? GAD_TIMEOUT : 0;
+    int64_t until = deadline;
+    for (unsigned i = 0; i < 2; i++)
+        if (allowed[i] > 0 && job->submitted_at + allowed[i] < until)
+            until = job->submitted_at + allowed[i];
+    int r = client_wait(job->client, until, &ignored);
+    return r == GAD_TIMEOUT && clock_left_ms(deadline) == 0 ? GAD_TIMEOUT : 0;
 }
 
 static void end_without(struct gad_job *job, int r, bool is_there, struct gad_error *error)

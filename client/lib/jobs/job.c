@@ -503,6 +503,9 @@ enum gad_status gad_job_cancel(struct gad_job *job, struct gad_error *error)
     bool is_first = !job->wants_cancel;
     if (job->state != JOB_DONE)
         job->wants_cancel = true;
+    if (job->state == JOB_LOST && job->is_refused) /* nobody has it */
+        job_end(job, error_set(&job->error, GAD_CANCELLED, NULL, "the job was cancelled"),
+                &job->error);
     if (job->state != JOB_WAITING || !is_first)
         return GAD_OK;
     int r = send_about(job, "job.cancel", call_ignore, NULL, NULL);

@@ -149,8 +149,10 @@ def test_a_thread_waits_for_what_was_refused_beside_one_that_runs(gd, mortal, st
     values = []
     thread = threading.Thread(target=lambda: values.append(gd.evaluate("sum(a)", a=np.arange(9.0))))
     thread.start()
+    dropped = gd.submit("sum(a)", a=np.arange(9.0))
     thread.join(0.3)
     assert thread.is_alive() and not running.done()
+    assert dropped.cancel()
     gate.is_open.set()
     assert running.result(60) == 499500
     mortal.process.wait(20)
