@@ -192,6 +192,20 @@ def test_the_same_bits_in_pools_of_any_shape(daemon, w, start, args):
         assert bits(other) == bits(w)
 
 
+@needs_double
+@pytest.mark.parametrize(("machine", "link"), [("h100", 55e9), ("small", 12e9)])
+def test_a_modelled_machine_is_what_the_worker_measures(start, machine, link):
+    """What predictions stand on (tests/gpu/predict.sh): the worker sees the machine's rates, and small
+    results are right there, too."""
+    daemon = start(env=double(machine=machine))
+    engine = daemon.engine_info()
+    for way in ("to_device", "from_device"):
+        assert 0.95 * link < engine["rates"][way] < 1.05 * link, engine
+    with daemon.connect() as connection:
+        a = np.arange(1000, dtype="f4")
+        assert np.array_equal(connection.compute("a * a + 1", a=a), a * a + 1)
+
+
 def test_a_region_used_again_may_be_registered(daemon, w):
     """The budget's cache: the results are the same, what is registered is told apart and given back
     when the region goes."""
