@@ -10,7 +10,8 @@
  *
  * Time in which a user was not there is never credited, nor time in which a kind had nothing to do:
  * see turns_enter() and turns_level_kinds(). A user whose jobs are all paused is away: its time
- * stands still, and would be a measure for nobody.
+ * stands still, and would be a measure for nobody. What tiles that had begun before still take is
+ * added to what it is ahead when it comes back, or pausing in time would make them free.
  */
 #include "daemon/turns.h"
 
@@ -77,8 +78,9 @@ int turns_next(const struct turn_job *jobs, unsigned n_jobs, const struct turn_u
 void turns_charge(struct turn_user *user, uint32_t weight, double seconds)
 {
     assert(weight >= 1);
+    double *time = user->is_away ? &user->ahead : &user->virtual_time;
     if (seconds > 0)
-        user->virtual_time += seconds / weight;
+        *time += seconds / weight;
 }
 
 void turns_charge_kind(struct turn_user *user, unsigned kind, double seconds)

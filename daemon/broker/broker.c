@@ -22,6 +22,7 @@
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/reload.h"
+#include "daemon/broker/jobs/pause.h"
 #include "daemon/broker/jobs/planner.h"
 #include "daemon/broker/numbers/info.h"
 #include "daemon/broker/numbers/sampler.h"
@@ -98,6 +99,7 @@ void broker_drain(struct broker *broker)
     error_set(&error, GAD_SHUTTING_DOWN, NULL, "the daemon is leaving");
     while ((job = workers_any_waiting(broker)))
         finish_error(broker, job, &error);
+    pause_end_all(broker);
     broker_check(broker);
 }
 

@@ -142,6 +142,39 @@ def test_a_paused_job_whose_worker_dies_stays_paused(slow):
         assert wire.result_array(w.call("job.wait", job=job)["outputs"][0])[()] == 0
 
 
+def test_a_paused_job_keeps_no_others_from_its_engine(start):
+    daemon = slow_daemon(start, pool="4M", engine="auto")
+    daemon.wait_for_state("ready", "cuda:0")
+    with daemon.connect() as w:
+        region, job = begun(w, engine="cpu")
+
+        def is_behind():
+            return " behind " in w.call("job.plan", outputs=[{"expr": "a + 1"}], args=SMALL["args"])["engine_why"]
+
+        assert is_behind()
+        w.call("job.pause", job=job)
+        assert not is_behind()
+        w.call("job.resume", job=job)
+        assert is_behind()
+        w.call("job.pause", job=job)
+        w.call("job.cancel", job=job)
+        assert code_of(w.call, "job.wait", job=job) == "cancelled" and not is_behind()
+
+
+def test_a_daemon_that_leaves_waits_for_nobodys_word(start):
+    daemon = slow_daemon(start, pool="4M")
+    with daemon.connect() as w:
+        region, job = begun(w, n=4)
+        w.call("job.pause", job=job)
+        daemon.process.send_signal(signal.SIGTERM)
+        until(lambda: not os.path.exists(daemon.socket))
+        assert "paused" not in status(w, job)
+        w.call("job.pause", job=job)  # no effect any more
+        assert "paused" not in status(w, job)
+        assert wire.result_array(w.call("job.wait", job=job)["outputs"][0])[()] == 0
+    assert daemon.process.wait(20) == 0
+
+
 def test_cancels_and_deadlines_end_paused_jobs(slow):
     with slow.connect() as w:
         region, job = begun(w)

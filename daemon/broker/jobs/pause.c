@@ -1,8 +1,8 @@
 /* Paused jobs.
  *
  *     QUEUED   stays in the queue, where it is passed over (queue.c)
- *     RUNNING  the worker begins no tile of it any more; those that it has begun go on to their
- * end, and give their slots back
+ *     RUNNING  the worker begins no tile of it any more; those that it has begun go on to
+ *              their end, and give their slots back
  *
  * A paused job that runs keeps its carry, with what it has computed so far. As long as nobody needs
  * that, nobody minds. Where others wait for a carry, or for a suspect that has to run alone, it may
@@ -10,7 +10,11 @@
  * back to the queue, paused, and begins anew when it is let go on; one that cannot is let go on at
  * once: others must not wait for a person.
  *
- * Queue time-outs and deadlines go on. Called by methods_jobs.c and silent_carries.c.
+ * A daemon that is leaving waits for all that run, so it pauses none, and lets those that are go
+ * on. Whoever asks which engine would end a job first is not told of paused ones: they take no
+ * time.
+ *
+ * Queue time-outs and deadlines go on. Called by methods_jobs.c, silent_carries.c and broker.c.
  */
 #define LOG_TOPIC "job"
 #include "daemon/broker/jobs/pause.h"
@@ -25,12 +29,24 @@ bool pause_is_on(const struct job *job)
 
 void pause_set(struct job *job, bool is_paused)
 {
-    if (job->state > JOB_RUNNING || job->is_cancelling || job->item.is_paused == is_paused)
+    if (job->state > JOB_RUNNING || job->is_cancelling || job->item.is_paused == is_paused ||
+        (is_paused && job->times.broker->is_draining))
         return;
+    if (is_paused)
+        worker_forget_seconds(job);
     queue_set_paused(worker_queue(job->worker), &job->item, is_paused);
+    if (!is_paused)
+        worker_count_seconds(job);
     job->paused_ns = loop_now_ns();
     if (job->state == JOB_RUNNING)
         worker_pause(job->worker, job->id, is_paused);
+}
+
+void pause_end_all(struct broker *broker)
+{
+    for (unsigned i = 0; i < broker->n_workers; i++)
+        list_for_each (it, queue_active(worker_queue(broker->workers[i])))
+            pause_set(list_entry(list_entry(it, struct queue_item, link), struct job, item), false);
 }
 
 static bool holds_up_others(const struct job *job)

@@ -6,8 +6,8 @@
  * again, before it starts, where they are others by then. The pool's map is replaced while no carry
  * is lent: when a worker says that it is ready nothing is active there.
  *
- * busy_seconds is a sum of estimates. It is set to 0 whenever nothing is left, so that errors of
- * rounding do not add up.
+ * busy_seconds is a sum of estimates; paused jobs are left out. It is set to 0 whenever nothing is
+ * left, so that errors of rounding do not add up.
  *
  * Called by worker.c, messages.c, submit.c and finish.c.
  */
@@ -168,13 +168,15 @@ void worker_count_ended(struct worker *w)
 
 void worker_count_seconds(struct job *job)
 {
-    job->worker->busy_seconds += job->planned_seconds;
+    if (!job->item.is_paused)
+        job->worker->busy_seconds += job->planned_seconds;
 }
 
 void worker_forget_seconds(struct job *job)
 {
     struct worker *w = job->worker;
-    w->busy_seconds -= job->planned_seconds;
+    if (!job->item.is_paused)
+        w->busy_seconds -= job->planned_seconds;
     if (queue_n_active(w->queue) + queue_n_waiting(w->queue) == 0 || w->busy_seconds < 0)
         w->busy_seconds = 0;
 }

@@ -247,6 +247,12 @@ Test(turns, who_is_away_is_no_measure_and_comes_back_as_far_ahead_as_before)
     turns_go_away(&users[1], users, 1);
     turns_come_back(&users[1], NULL, 0); /* alone */
     cr_assert(eq(dbl, users[1].virtual_time, 0));
+    users[1].virtual_time = 500;
+    turns_go_away(&users[2], users, 3); /* level with that, and a tile of it ends meanwhile */
+    turns_charge(&users[2], 2, 8);
+    users[0].virtual_time = users[1].virtual_time = 900;
+    turns_come_back(&users[2], users, 3);
+    cr_assert(eq(dbl, users[2].virtual_time, 904), "no tile is free");
 }
 
 Test(turns, a_job_of_an_unknown_user_is_a_fault_of_the_caller, .signal = SIGABRT)
