@@ -58,6 +58,7 @@ from ._session import close, connect, info, ops, stats
 from .errors import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from . import array_api as array_api
     from . import dask as dask
     from . import linalg as linalg
     from . import ndimage as ndimage
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from ._datasets.loader import DataLoader as DataLoader
     from ._linalg.spread import corrcoef as corrcoef
     from ._linalg.spread import cov as cov
+    from .array_api import from_dlpack as from_dlpack
     from ._functions.creation import arange as arange
     from ._functions.creation import eye as eye
     from ._functions.creation import full as full
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from ._functions.derived import array_split as array_split
     from ._functions.derived import average as average
     from ._functions.derived import bitwise_invert as bitwise_invert
+    from ._functions.derived import broadcast_shapes as broadcast_shapes
     from ._functions.derived import bitwise_left_shift as bitwise_left_shift
     from ._functions.derived import bitwise_right_shift as bitwise_right_shift
     from ._functions.derived import conj as conj
@@ -162,13 +165,14 @@ __all__ = [
     "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod", "nanargmin", "nanargmax",
     "average", "trapezoid", "kron", "isin", "interp", "sliding_window_view", "split",
     "array_split", "hsplit", "vsplit", "dsplit", "unstack", "result_type", "can_cast", "isdtype",
-    "finfo", "iinfo",
+    "finfo", "iinfo", "broadcast_shapes", "from_dlpack",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]
 
 _LATER = {  # what is loaded when it is asked for, and where it is
-    **dict.fromkeys(("dask", "linalg", "ndimage", "random", "tensor"), ""),
+    **dict.fromkeys(("dask", "linalg", "ndimage", "random", "tensor", "array_api"), ""),
+    "from_dlpack": "array_api",
     "Future": "_jobs.future", "time_limits": "_jobs.times", "repeat": "_jobs.repeat",
     "vectorize": "_kernels.vectorize", "stencil": "_kernels.stencil",
     "cov": "_linalg.spread", "corrcoef": "_linalg.spread",
@@ -179,7 +183,7 @@ _LATER = {  # what is loaded when it is asked for, and where it is
                      "imag", "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod",
                      "nanargmin", "nanargmax", "average", "trapezoid", "kron", "isin", "interp",
                      "sliding_window_view", "split", "array_split", "hsplit", "vsplit", "dsplit",
-                     "unstack"), "_functions.derived"),
+                     "unstack", "broadcast_shapes"), "_functions.derived"),
     **dict.fromkeys(("result_type", "can_cast", "isdtype", "finfo", "iinfo"),
                     "_functions.dtypes"),
 }

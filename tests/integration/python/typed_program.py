@@ -54,6 +54,10 @@ assert_type(gd.split(x, 2), list[gd.Lazy])
 assert_type(gd.isin(x, [1, 2]) & (gd.interp(x, [0, 1], [2, 3]) > 0), gd.Lazy)
 assert_type(gd.isdtype(gd.result_type(x, "f4"), "integral"), bool)
 
+assert_type(gd.array_api.zeros((2, 3)) + gd.from_dlpack(a), gd.Lazy)
+assert_type(x.real + x.imag, gd.Lazy)
+assert_type(x.to_device("cpu"), gd.Lazy)
+
 # Reductions and random numbers.
 assert_type(x.mean(axis=0, keepdims=True), gd.Lazy)
 assert_type(gd.std(x, axis=(0, 1), ddof=1, where=x > 0), gd.Lazy)

@@ -72,10 +72,10 @@ import numpy.typing as npt
 from .. import errors
 from .._lazy.array import Lazy, lazy_call
 from .._lazy.describing import describe
-from .._lazy.graph import Shape, computed
+from .._lazy.graph import Shape, broadcast, computed
 from .._lazy.moves import array_of, axis_of, broadcast_to, concatenate
 from .._lazy.operands import Operand
-from .._lazy.reshaping import reshape
+from .._lazy.reshaping import ravel, reshape
 from .._lazy.results import made
 from .._lazy.views import viewed
 from .counts import searchsorted, take
@@ -91,7 +91,8 @@ from .scans import cumprod, cumsum, diff
 __all__ = ["bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "conj", "real", "imag",
            "cumulative_sum", "cumulative_prod", "nancumsum", "nancumprod", "nanargmin",
            "nanargmax", "average", "trapezoid", "kron", "isin", "interp", "sliding_window_view",
-           "split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"]
+           "split", "array_split", "hsplit", "vsplit", "dsplit", "unstack",
+           "broadcast_shapes"]
 
 _LOOKED_UP = 1 << 19  # bytes of the tables of a job
 _MOST_TABLES = 4
@@ -240,6 +241,32 @@ def kron(a: Operand, b: Operand) -> Lazy:
     left = reshape(left, [size for n in one for size in (n, 1)])
     right = reshape(right, [size for n in other for size in (1, n)])
     return reshape(left * right, [n * m for n, m in zip(one, other, strict=True)])
+
+
+def repeated(x: Operand, repeats: Any, /, axis: int | None = None) -> Lazy:
+    """Each element several times, as numpy.repeat(), which has another name here: gd.repeat() is of
+    steps of time."""
+    found = _of(x) if axis is not None else ravel(_of(x))
+    along = axis_of(0 if axis is None else axis, found.ndim)
+    size, key = found.shape[along], (slice(None),) * along
+    counts = here("repeat", repeats, "repeats", "repeat parts")
+    if counts.dtype.kind not in "iub" or counts.size and counts.min() < 0 \
+            or counts.shape not in ((), (1,), (size,)):
+        raise errors.BadArgument(f"repeat: repeats are {counts.dtype.name} of {counts.shape}",
+                                 argument="repeats", found=str(counts.shape),
+                                 expected=f"an integer, or {size} of them, 0 or more")
+    if counts.size != 1:
+        return found[(*key, np.repeat(np.arange(size), counts))]
+    n = int(counts.ravel()[0])
+    wide = found[(*key, slice(None), None)]
+    wide = broadcast_to(wide, (*wide.shape[:along + 1], n, *wide.shape[along + 2:]))
+    return reshape(wide, (*found.shape[:along], size * n, *found.shape[along + 1:]))
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
+    """The shape that arrays of these have together, as numpy.broadcast_shapes()."""
+    return broadcast("broadcast_shapes", [
+        full(one, False, bool)._node for one in shapes])
 
 
 # Look-ups.

@@ -251,6 +251,35 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         refuse("round", others)
         return self._of(call("round", self, decimals=decimals))
 
+    def tolist(self) -> Any:
+        """The elements as lists of Python's numbers; computes."""
+        return np.asarray(self.compute()).tolist()
+
+    # The array API's protocol.
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        with loading():
+            from .. import array_api
+        return array_api._namespace(api_version)
+
+    @property
+    def device(self) -> str:
+        """Where results lie, whichever engine computes them."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: None = None) -> Self:
+        """The lazy itself: there is one device."""
+        refuse("to_device", {"device": None if device == "cpu" else device, "stream": stream})
+        return self
+
+    def __dlpack__(self, **how: Any) -> Any:
+        """Of what is computed, as numpy.ndarray.__dlpack__()."""
+        given = {name: value for name, value in how.items() if value is not None}
+        return np.asarray(self.compute()).__dlpack__(**given)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # this machine's memory
+
     # NumPy's protocols; and those of the others here.
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object,

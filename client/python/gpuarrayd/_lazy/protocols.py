@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves, reshaping
-from .._functions import (counts, creation, derived, dtypes, einsum, functions, products,
-                          quantiles, reductions, scans, solving)
+from .._functions import (counts, creation, derived, dtypes, einsum, functions, gradients,
+                          products, quantiles, reductions, scans, solving)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -206,6 +206,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: _own(getattr(creation, name))
        for name in ("linspace", "tril", "triu", "meshgrid")},
     **{name: getattr(filled, name) for name in filled.__all__},
+    "gradient": _own(gradients.gradient), "repeat": derived.repeated,
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,
     "lib.stride_tricks.sliding_window_view": derived.sliding_window_view,

@@ -36,7 +36,7 @@ Groups: TypeAlias = Sequence[Sequence[int]]  # sizes of the axes that become one
 def reshape(a: Operand, /, shape: Any = None, order: str = "C", *, newshape: Any = None,
             copy: bool | None = None) -> Lazy:
     """With other axes, the elements in C order, as numpy.reshape(); one size may be -1."""
-    refuse("reshape", {"order": None if order == "C" else order, "copy": copy})
+    refuse("reshape", {"order": None if order == "C" else order, "copy": None if copy else copy})
     node = array_of(a)
     new = _wanted(node.shape, newshape if shape is None else shape)
     if new == node.shape:

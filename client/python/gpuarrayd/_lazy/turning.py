@@ -27,6 +27,23 @@ class Turning(Held):
         """With its last two axes exchanged."""
         return self.swapaxes(-1, -2)
 
+    @property
+    def real(self) -> Lazy:
+        """The lazy itself: numbers are real here."""
+        return self  # type: ignore[return-value]
+
+    @property
+    def imag(self) -> Lazy:
+        """Zeros: numbers are real here."""
+        from .._functions.derived import imag
+        return imag(self)  # type: ignore[arg-type]
+
+    def conj(self) -> Lazy:
+        """The lazy itself: numbers are real here."""
+        return self  # type: ignore[return-value]
+
+    conjugate = conj
+
     def transpose(self, *axes: Any) -> Lazy:
         """With its axes in another order; without `axes` reversed. Axes as of NumPy: several
         arguments, or one tuple."""

@@ -46,8 +46,9 @@ class Unanswered(Held):
                                  "gd.count_nonzero(x == value).compute()", argument="in")
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise errors.Unsupported("a lazy cannot be assigned to; y.compute(out=...) writes into an "
-                                 "array or gd.open(path, \"r+\")", argument="[]=")
+        raise errors.Unsupported("a lazy cannot be assigned to: gd.where(mask, value, x) is one "
+                                 "with other elements, and y.compute(out=...) writes into an array "
+                                 "or gd.open(path, \"r+\")", argument="[]=")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "_data":  # NumPy's masked arrays ask for it, and would compute without it

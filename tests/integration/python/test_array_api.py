@@ -1,0 +1,138 @@
+"""gd.array_api has the names of the standard of 2025.12, but for those that the README's table tells
+of; and lazies have its protocol."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import conftest
+from catalogue import NUMPY_2
+
+pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's promotion")
+
+STANDARD = """
+    e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64
+    complex64 complex128 __array_api_version__ __array_namespace_info__
+    arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like
+    tril triu zeros zeros_like astype can_cast finfo iinfo isdtype result_type
+    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert
+    bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp
+    expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less less_equal
+    log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor maximum minimum
+    multiply negative nextafter not_equal positive pow real reciprocal remainder round sign signbit
+    sin sinh square sqrt subtract tan tanh trunc
+    take take_along_axis matmul matrix_transpose tensordot vecdot
+    broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis permute_dims
+    repeat reshape roll squeeze stack tile unstack
+    argmax argmin count_nonzero nonzero searchsorted where
+    isin unique_all unique_counts unique_inverse unique_values argsort sort
+    cumulative_prod cumulative_sum max mean min prod std sum var all any diff fft linalg
+    """.split()
+PROTOCOL = """__abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__
+    __dlpack_device__ __eq__ __float__ __floordiv__ __ge__ __getitem__ __gt__ __index__ __int__
+    __invert__ __le__ __lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__
+    __pow__ __rshift__ __setitem__ __sub__ __truediv__ __xor__ to_device T device dtype mT ndim
+    shape size""".split()
+
+
+def told():
+    """The names in the first column of the README's table."""
+    text = (conftest.TOP / "client/python/README.md").read_text()
+    rows = text.split("| of the standard |")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [row.split("|")[1] for row in rows]
+    return {name.strip().strip("`") for cell in cells for name in cell.split(",")}
+
+
+def test_names(gd):
+    xp = gd.array_api
+    assert len(STANDARD) == len(set(STANDARD)) and len(xp.__all__) == len(set(xp.__all__))
+    assert set(xp.__all__) <= set(STANDARD)
+    assert {name for name in vars(xp) if not name.startswith("_")} | {
+        "__array_api_version__", "__array_namespace_info__"} == set(xp.__all__)
+    missing = set(STANDARD) - set(xp.__all__)
+    lacks = {name for name in PROTOCOL if not hasattr(gd.Lazy, name) and name != "__complex__"}
+    assert missing | lacks <= told(), "what is missing is told in the README"
+    assert not told() & set(xp.__all__) - {"concat", "roll", "cumulative_sum", "cumulative_prod"}
+    assert len(missing | lacks) <= 40
+    assert xp.__array_api_version__ == "2025.12" and dir(xp) == sorted(xp.__all__)
+
+
+def test_functions_of_one_meaning(gd):
+    """As of NumPy's, on generated arrays: what has another name or signature than the package's."""
+    xp, rng = gd.array_api, np.random.default_rng(12)
+    x, i = rng.normal(size=(3, 4)), rng.integers(0, 9, (3, 4))
+    wanted = []
+    for dtype in (None, "f4", "i2"):
+        wanted += [(xp.zeros((2, 3), dtype=dtype), np.zeros((2, 3), dtype)),
+                   (xp.asarray(i, dtype=dtype), np.asarray(i, dtype)),
+                   (xp.empty((0, 3), dtype=dtype), np.empty((0, 3), dtype)),
+                   (xp.zeros_like(xp.asarray(i), dtype=dtype), np.zeros_like(i, dtype)),
+                   (xp.empty_like(x, dtype=dtype) * 0, np.zeros_like(x, dtype))]
+    wanted += [(xp.asarray(x, copy=True, device="cpu"), x), (xp.asarray([1, 2.5]), np.array([1, 2.5])),
+               (xp.clip(x, 0), np.clip(x, 0, None)), (xp.clip(x, -1, 1), np.clip(x, -1, 1)),
+               (xp.clip(x, max=0.5), np.clip(x, None, 0.5)), (xp.expand_dims(x), x[None]),
+               (xp.expand_dims(x, axis=(0, -1)), x[None, ..., None]),
+               (xp.astype(x, xp.float32, copy=False), x.astype("f4")),
+               (xp.from_dlpack(x, copy=True), x), (gd.from_dlpack(x), x),
+               (xp.bitwise_left_shift(i, 2), i << 2), (xp.reshape(x, (4, 3), copy=True), x.reshape(4, 3)),
+               (xp.atan2(x, i), np.arctan2(x, i)), (xp.std(x, correction=1, axis=0), x.std(0, ddof=1))]
+    for repeats, axis in itertools.product((2, 0, [3]), (None, 0, -1)):
+        wanted += [(xp.repeat(x, repeats, axis=axis), np.repeat(x, repeats, axis)),
+                   (np.repeat(gd.lazy(x) + 1, repeats, axis), np.repeat(x + 1, repeats, axis))]
+    wanted.append((xp.repeat(x, [2, 0, 1], axis=0), np.repeat(x, [2, 0, 1], 0)))
+    for lazy, array in wanted:
+        got = np.asarray(lazy)
+        assert type(lazy) is gd.Lazy and got.dtype == array.dtype and got.shape == array.shape
+        np.testing.assert_allclose(got, array, 1e-14)
+    for shapes in [((2, 1), (3,)), ((),), (4, (2, 1, 1)), ((0, 1), (1, 5))]:
+        assert xp.broadcast_shapes(*shapes) == np.broadcast_shapes(*shapes)
+
+
+def test_protocol(gd):
+    a = np.arange(6, dtype="f4").reshape(2, 3)
+    x = gd.lazy(a) * 2
+    xp = x.__array_namespace__(api_version="2024.12")
+    assert xp.__name__ == "gpuarrayd.array_api" and xp.sqrt is gd.array_api.sqrt
+    assert dir(xp) == dir(gd.array_api) and xp.pad is np.pad
+    assert x.device == "cpu" and x.to_device("cpu") is x and x.__dlpack_device__() == (1, 0)
+    assert np.array_equal(np.from_dlpack(x), a * 2) and x.tolist() == (a * 2).tolist()
+    assert x.real is x and x.conj() is x and x.imag.tolist() == [[0] * 3] * 2 and x.imag.dtype == "f4"
+    assert complex(x[1, 1]) == 8 and x.sum().tolist() == 30.0
+    info = gd.array_api.__array_namespace_info__()
+    assert info.devices() == ["cpu"] and info.default_device() == "cpu"
+    assert info.default_dtypes()["integral"] == np.int64
+    assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}
+    assert set(info.dtypes()) == {*info.dtypes(kind=("bool", "integral")), "float32", "float64"}
+    n = info.capabilities()["max dimensions"]
+    assert (gd.lazy(np.ones((1,) * n)) + 1).tolist() == (np.ones((1,) * n) + 1).tolist()
+    with pytest.raises(gd.Error):
+        (gd.lazy(np.ones((1,) * (n + 1))) + 1).compute()
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda gd: gd.lazy([1]).__array_namespace__(api_version="2019.12"), "BadArgument"),
+    (lambda gd: gd.lazy([1]).to_device("cuda"), "Unsupported"),
+    (lambda gd: gd.array_api.zeros(3, device="cuda:0"), "Unsupported"),
+    (lambda gd: gd.array_api.asarray(1j), "Error"), (lambda gd: gd.from_dlpack([1]), "BadArgument"),
+    (lambda gd: gd.array_api.repeat([1, 2], -1), "BadArgument"),
+    (lambda gd: gd.array_api.repeat([1, 2], [1, 2, 3]), "BadArgument"),
+    (lambda gd: gd.array_api.broadcast_shapes((2,), (3,)), "BadShape"),
+    (lambda gd: gd.lazy([1]).__setitem__(0, 1), "Unsupported")])
+def test_refused(gd, call, error):
+    with pytest.raises(getattr(gd, error, None) or getattr(gd.errors, error)):
+        call(gd)
+
+
+def test_in_xarray(gd):
+    """What it asks the namespace for, and NumPy's names behind it."""
+    xarray = pytest.importorskip("xarray")
+    a = np.random.default_rng(1).random((12, 4))
+    a[3, 1] = np.nan
+    lazy, array = [xarray.DataArray(one, dims=("t", "x"), coords={"x": np.arange(4.0)})
+                   for one in (gd.lazy(a), a)]
+    for call in (lambda d: d.mean("t"), lambda d: d.where(d > 0.5, 0).std(), lambda d: d.rolling(t=3).mean(),
+                 lambda d: d.shift(t=1), lambda d: d.pad(x=1), lambda d: d.quantile(0.25, "x"),
+                 lambda d: d.coarsen(t=3).mean(), lambda d: d.fillna(-1).cumsum("t"),
+                 lambda d: d.isin([1, 2]), lambda d: d.sortby("x", ascending=False)):
+        np.testing.assert_allclose(call(lazy).values, call(array).values, 1e-12)
