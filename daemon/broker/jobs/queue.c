@@ -5,7 +5,7 @@
  *                     +-- plain:   items without a carry     both sorted by priority, then
  *                     +-- carrying: items with one           by sequence
  *     queue.suspects: items that may have stopped a worker; before everybody, alone
- *     queue.paused:   items that wait for somebody's word, sorted likewise
+ *     queue.paused:   items that wait for somebody's word, in no order
  *     queue.active:   items at the worker
  *
  * Invariants: an item is in exactly one list, the one that its place and kind say; a user exists
@@ -14,6 +14,10 @@
  * those of the same user that have come in front of it, and what is out of its way where it wants
  * most of the pool. While its own user holds a carry, which may be what it waits for, it holds
  * nobody up.
+ *
+ * Where an item belongs is looked for from the end, where most belong, and at the same time behind
+ * the one that was put in before it: so many that are put in in their order, as of paused ones that
+ * go on, are at once where they belong.
  *
  * Called by submit.c (push), dispatch.c (admit, back to front) and finish.c (remove).
  */
@@ -38,6 +42,7 @@ struct queue {
     void *gate_userdata;
     struct list ring, suspects, paused, active;
     struct queue_item *starving;
+    struct queue_item *last_put; /* into a user's list; NULL: it has left it */
     unsigned n_waiting, n_active, n_carries, n_parked;
     unsigned n_paused; /* of those that wait */
     bool is_short;
@@ -105,17 +110,40 @@ static bool wants_carry(const struct queue_item *item)
     return (item->sizes.of[CARRY_IN_POOL] | item->sizes.of[CARRY_ON_DEVICE]) != 0;
 }
 
+/* Behind all that go before it. */
+static struct list *find_place(const struct queue *queue, struct list *head,
+                               const struct list *of_last, const struct queue_item *item)
+{
+    struct list *where = head, *behind = NULL;
+    if (head == of_last && goes_before(queue->last_put, item))
+        behind = queue->last_put->link.next;
+    while (where->prev != head &&
+           goes_before(item, list_entry(where->prev, struct queue_item, link))) {
+        where = where->prev;
+        if (behind == where ||
+            (behind && goes_before(item, list_entry(behind, struct queue_item, link))))
+            return behind;
+        behind = behind ? behind->next : NULL;
+    }
+    return where;
+}
+
+static struct list *list_of(struct queue *queue, const struct queue_item *item)
+{
+    if (item->is_paused)
+        return &queue->paused;
+    if (item->is_suspect)
+        return &queue->suspects;
+    return wants_carry(item) ? &item->user->carrying : &item->user->plain;
+}
+
 static void insert(struct queue *queue, struct queue_item *item)
 {
-    struct list *head = item->is_paused     ? &queue->paused
-                        : item->is_suspect  ? &queue->suspects
-                        : wants_carry(item) ? &item->user->carrying
-                                            : &item->user->plain;
-    struct list *where = head;
-    while (where->prev != head &&
-           goes_before(item, list_entry(where->prev, struct queue_item, link)))
-        where = where->prev;
-    list_insert_before(where, &item->link);
+    struct list *head = list_of(queue, item);
+    const struct list *of_last = queue->last_put ? list_of(queue, queue->last_put) : NULL;
+    list_insert_before(item->is_paused ? head : find_place(queue, head, of_last, item),
+                       &item->link);
+    queue->last_put = item;
     item->place = QUEUE_WAITING;
     queue->n_waiting++;
     queue->n_paused += item->is_paused;
@@ -202,6 +230,8 @@ static void leave_waiting(struct queue *queue, struct queue_item *item)
     queue->n_paused -= item->is_paused;
     if (queue->starving == item)
         queue->starving = NULL;
+    if (queue->last_put == item)
+        queue->last_put = NULL;
 }
 
 static void go_out(struct queue_item *item)

@@ -233,13 +233,15 @@ void accounts_forget_weights(struct accounts *accounts)
         forget_said(accounts, list_entry(first, struct said_weight, link));
 }
 
+static uint32_t own_weight_of(const struct accounts *accounts, const struct account *account)
+{
+    return account && account->terms ? account->terms->weight : accounts->limits.weight;
+}
+
 uint32_t account_weight(const struct accounts *accounts, uid_t uid)
 {
     const struct said_weight *said = find_said(accounts, uid);
-    const struct account *account = said ? NULL : find(accounts, uid);
-    if (said)
-        return said->weight;
-    return account && account->terms ? account->terms->weight : accounts->limits.weight;
+    return said ? said->weight : own_weight_of(accounts, find(accounts, uid));
 }
 
 /* account NULL: of a user who holds nothing at all. */
@@ -403,9 +405,10 @@ uint64_t accounts_total(const struct accounts *accounts, enum account_resource r
 
 static struct account_state state_of(const struct accounts *accounts, const struct account *account)
 {
+    const struct said_weight *said = find_said(accounts, account->uid);
     struct account_state state = {.uid = account->uid,
-                                  .weight = account_weight(accounts, account->uid),
-                                  .is_weight_said = find_said(accounts, account->uid) != NULL};
+                                  .weight = said ? said->weight : own_weight_of(accounts, account),
+                                  .is_weight_said = said != NULL};
     for (unsigned i = 0; i < ACCOUNT_N_RESOURCES; i++) {
         enum account_resource resource = (enum account_resource)i;
         state.use[i] = account->use[i];

@@ -54,6 +54,15 @@ static int find_whose(const struct request *q, uid_t *ret_uid, struct gad_error 
                : methods_check_admin(session, "what is done to jobs of others", error);
 }
 
+/* As they wait in the queue, which is quick then (queue.c). */
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+    if (x->item.priority != y->item.priority)
+        return x->item.priority > y->item.priority ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
 static int choose(const struct request *q, struct chosen *ret, struct gad_error *error)
 {
     const struct jobs *jobs = q->session->broker->jobs;
@@ -70,6 +79,7 @@ static int choose(const struct request *q, struct chosen *ret, struct gad_error 
         add_job(ret, job);
     else
         jobs_for_each_live(jobs, uid, add_job, ret);
+    qsort(ret->jobs, ret->n, sizeof(struct job *), compare_jobs);
     return 0;
 }
 

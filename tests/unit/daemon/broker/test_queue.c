@@ -578,3 +578,26 @@ Test(queue, who_starves_and_is_paused_holds_up_nobody, .init = set_up, .fini = t
     queue_set_paused(queue, &items[1], true);
     cr_assert(eq(int, admit(), 2));
 }
+
+/* Whatever was put in before, and however many are not paused. */
+Test(queue, items_that_go_on_are_where_they_were, .init = set_up, .fini = tear_down)
+{
+    enum { N = 40 };
+    int want[N], random = 1;
+    for (unsigned i = 0; i < N; i++)
+        push(i, 1, (int)(i * 7 % 5), i % 11 == 0 ? 16 : 0);
+    for (int n = 0, priority = 4; priority >= 0; priority--)
+        for (int i = 0; i < N; i++)
+            if (items[i].priority == priority)
+                want[n++] = i;
+    for (unsigned round = 0; round < 200; round++) {
+        random = (int)((unsigned)random * 1103515245u + 12345u);
+        unsigned i = ((unsigned)random >> 16) % N;
+        queue_set_paused(queue, &items[i], !items[i].is_paused);
+    }
+    for (unsigned i = 0; i < N; i++) /* as an admin lets all of them go on */
+        queue_set_paused(queue, &items[want[i]], false);
+    cr_assert(eq(uint, queue_n_paused(queue), 0));
+    for (unsigned i = 0; i < N; i++)
+        cr_assert(eq(int, admit(), want[i]), "%u", i);
+}
