@@ -282,7 +282,7 @@ static unsigned n_serving(const struct sched *s, uint32_t user)
 bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots)
 {
     uint64_t most = max_u64(min_u64(SCHED_READS_PER_USER, n_slots > 0 ? (n_slots - 1) / 2 : 0), 1);
-    if (s->n_users < 2)
+    if (!sched_has_others(s, user))
         return false;
     unsigned n = 0;
     for (unsigned i = 0; i < SCHED_N_IO; i++)

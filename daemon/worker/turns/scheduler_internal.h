@@ -86,6 +86,7 @@ void sched_charge(struct sched *s, const struct wjob *job, uint64_t elapsed_ns);
 void sched_enter_user(struct sched *s, uint32_t user, bool is_paused);
 void sched_leave_user(struct sched *s, uint32_t user, bool is_paused);
 unsigned sched_user_index(const struct sched *s, uint32_t user);
+bool sched_has_others(const struct sched *s, uint32_t user);         /* who are not away */
 struct wjob *sched_find_job(const struct sched *s, uint64_t job_id); /* NULL: there is none */
 
 /* waits.c. Nobody is at the job any more, unless somebody is; somebody is again; what it waited for

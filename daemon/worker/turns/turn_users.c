@@ -1,7 +1,8 @@
 /* The users of the scheduler: who has jobs, how much each counts, and who has paused all of them.
  *
  * A user is there as long as he has a job. One whose jobs are all paused is away (turns.h): tiles
- * that had begun may still be charged to him, but nobody is compared with him meanwhile.
+ * that had begun may still be charged to him, but nobody is compared with him meanwhile, and nobody
+ * leaves room for him.
  *
  * Called by scheduler.c, pick.c and aside.c, and (pausing, weights) by the main thread.
  */
@@ -13,6 +14,14 @@ unsigned sched_user_index(const struct sched *s, uint32_t user)
     while (i < s->n_users && s->users[i].user != user)
         i++;
     return i;
+}
+
+bool sched_has_others(const struct sched *s, uint32_t user)
+{
+    for (unsigned i = 0; i < s->n_users; i++)
+        if (s->users[i].user != user && !s->users[i].is_away)
+            return true;
+    return false;
 }
 
 /* After the numbers of its jobs have changed. */

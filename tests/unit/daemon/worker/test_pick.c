@@ -109,7 +109,11 @@ Test(pick, knows_when_a_users_reads_hold_enough_slots)
     for (unsigned i = 0; i < SCHED_READS_PER_USER; i++)
         add_read(f, 0);
     cr_assert(not(sched_reads_are_enough(&f->s, 1000, 64)), "alone it may have all");
+    struct turn_user users[] = {{.user = 1000}, {.user = 1001, .is_away = true}};
+    f->s.users = users;
     f->s.n_users = 2;
+    cr_assert(not(sched_reads_are_enough(&f->s, 1000, 64)), "beside whose jobs are paused, too");
+    users[1].is_away = false;
     cr_assert(sched_reads_are_enough(&f->s, 1000, 64));
     cr_assert(not(sched_reads_are_enough(&f->s, 1001, 64)));
     cr_assert(eq(int, serve(f, 0), 1000));
