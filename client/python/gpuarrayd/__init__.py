@@ -109,6 +109,12 @@ if TYPE_CHECKING:
     from ._functions.dtypes import iinfo as iinfo
     from ._functions.dtypes import isdtype as isdtype
     from ._functions.dtypes import result_type as result_type
+    from ._functions.sorting import argsort as argsort
+    from ._functions.sorting import sort as sort
+    from ._functions.sorting import unique_all as unique_all
+    from ._functions.sorting import unique_counts as unique_counts
+    from ._functions.sorting import unique_inverse as unique_inverse
+    from ._functions.sorting import unique_values as unique_values
     from ._jobs.future import Future as Future
     from ._jobs.repeat import repeat as repeat
     from ._jobs.times import time_limits as time_limits
@@ -166,6 +172,8 @@ __all__ = [
     "average", "trapezoid", "kron", "isin", "interp", "sliding_window_view", "split",
     "array_split", "hsplit", "vsplit", "dsplit", "unstack", "result_type", "can_cast", "isdtype",
     "finfo", "iinfo", "broadcast_shapes", "from_dlpack",
+    # sorted in this process
+    "sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     # errors; those of single codes (`except gd.BadShape`) are in the reference of gpuarrayd.errors
     "Error", "RequestError", "SessionError", "DaemonError", "Unsupported", "PackedWarning",
 ]
@@ -184,6 +192,8 @@ _LATER = {  # what is loaded when it is asked for, and where it is
                      "nanargmin", "nanargmax", "average", "trapezoid", "kron", "isin", "interp",
                      "sliding_window_view", "split", "array_split", "hsplit", "vsplit", "dsplit",
                      "unstack", "broadcast_shapes"), "_functions.derived"),
+    **dict.fromkeys(("sort", "argsort", "unique_all", "unique_counts", "unique_inverse",
+                     "unique_values"), "_functions.sorting"),
     **dict.fromkeys(("result_type", "can_cast", "isdtype", "finfo", "iinfo"),
                     "_functions.dtypes"),
 }

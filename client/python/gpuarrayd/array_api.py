@@ -40,6 +40,8 @@ from ._functions.products import (matmul, tensordot, vecdot)
 from ._functions.reductions import (all, any, argmax, argmin, count_nonzero, max, mean, min, prod,
                                     std, sum, var)
 from ._functions.scans import diff
+from ._functions.sorting import (argsort, sort, unique_all, unique_counts, unique_inverse,
+                                 unique_values)
 from ._lazy.array import Lazy as _Lazy
 from ._lazy.array import lazy as _lazy
 from ._lazy.filled import empty_like, full_like, ones_like, zeros_like
@@ -52,24 +54,25 @@ from ._lazy.unanswered import refuse as _refuse
 
 __array_api_version__ = "2025.12"
 __all__ = [
-    "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax", "argmin", "asarray", "asin",
-    "asinh", "astype", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "clip", "concat",
-    "conj", "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum",
-    "diff", "divide", "e", "empty", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye",
-    "finfo", "flip", "float32", "float64", "floor", "floor_divide", "from_dlpack", "full",
-    "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32",
-    "int64", "int8", "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal",
-    "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "matmul", "matrix_transpose", "max", "maximum", "mean",
-    "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis",
-    "nextafter", "nonzero", "not_equal", "ones", "ones_like", "permute_dims", "pi", "positive",
-    "pow", "prod", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll",
-    "round", "searchsorted", "sign", "signbit", "sin", "sinh", "sqrt", "square", "squeeze",
-    "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
-    "tile", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8", "unstack", "var",
-    "vecdot", "where", "zeros", "zeros_like", "__array_api_version__", "__array_namespace_info__"
+    "__array_api_version__", "__array_namespace_info__", "abs", "acos", "acosh", "add", "all",
+    "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "can_cast", "ceil", "clip", "concat", "conj", "copysign", "cos", "cosh",
+    "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide", "e", "empty",
+    "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "finfo", "flip", "float32",
+    "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like", "greater",
+    "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int64", "int8", "isdtype",
+    "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linspace", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "matmul", "matrix_transpose", "max", "maximum", "mean", "meshgrid", "min", "minimum",
+    "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
+    "ones", "ones_like", "permute_dims", "pi", "positive", "pow", "prod", "real", "reciprocal",
+    "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted", "sign",
+    "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract",
+    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "tril", "triu", "trunc",
+    "uint16", "uint32", "uint64", "uint8", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unstack", "var", "vecdot", "where", "zeros", "zeros_like"
 ]
 
 _DEVICE = "cpu"

@@ -58,6 +58,9 @@ assert_type(gd.array_api.zeros((2, 3)) + gd.from_dlpack(a), gd.Lazy)
 assert_type(x.real + x.imag, gd.Lazy)
 assert_type(x.to_device("cpu"), gd.Lazy)
 
+assert_type(gd.sort(x, axis=0) + gd.argsort(x, descending=True), gd.Lazy)
+assert_type(gd.unique_counts(x).counts, gd.Lazy)
+
 # Reductions and random numbers.
 assert_type(x.mean(axis=0, keepdims=True), gd.Lazy)
 assert_type(gd.std(x, axis=(0, 1), ddof=1, where=x > 0), gd.Lazy)

@@ -21,12 +21,12 @@ from .. import errors
 from .array import Lazy
 from .graph import Call, Node, Shape, Source, broadcast, number
 from .moved import Moved, Piece
-from .operands import Operand, node_of, source_of
+from .operands import Operand, call, node_of, source_of
 from .picked import NoIndex, indices_of, is_mask, picked, positions_of
 from .results import compute_into
 from .._arguments.refusals import WrongType
 from .unanswered import NoAxis, refuse
-from .views import Axes, Start, permuted, viewed
+from .views import Axes, Start, permuted, ramp, viewed
 from .views import broadcast_to as spread_to
 
 __all__ = ["transpose", "permute_dims", "swapaxes", "moveaxis", "flip", "fliplr", "flipud",
@@ -421,7 +421,21 @@ def take_along_axis(arr: Operand, indices: Operand, axis: int | None = -1) -> La
     if axis is None:
         return Lazy._of(picked(table, where, 0, len(table.shape), "raise"))
     along = axis_of(axis, ndim)
+    if not isinstance(where, Source) or not isinstance(getattr(where, "array", None), np.ndarray):
+        return _along_places(table, Lazy._of(where), along)
     key = tuple(Lazy._of(where) if k == along else
                 np.arange(size).reshape([size if i == k else 1 for i in range(ndim)])
                 for k, size in enumerate(table.shape))
     return Lazy._of(table)[key]
+
+
+def _along_places(table: Node, where: Lazy, along: int) -> Lazy:
+    """By numbers of elements in C order: what is outside along the axis is so in all."""
+    shape = table.shape
+    size, steps = shape[along], [math.prod(shape[k + 1:]) for k in range(len(shape))]
+    others = ramp([1 if k == along else one for k, one in enumerate(shape)], 0, steps)
+    where = where.astype(np.int64)
+    within = (where >= -size) & (where < size)
+    places = where % max(size, 1) * steps[along] + Lazy._of(others)
+    outside = Lazy._of(call("where", within, places, math.prod(shape)))
+    return Lazy._of(picked(table, outside._node, 0, len(shape), "raise"))

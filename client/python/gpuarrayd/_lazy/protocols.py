@@ -17,7 +17,7 @@ import numpy as np
 
 from . import filled, moves, reshaping
 from .._functions import (counts, creation, derived, dtypes, einsum, functions, gradients,
-                          products, quantiles, reductions, scans, solving)
+                          products, quantiles, reductions, scans, solving, sorting)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
@@ -196,7 +196,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
     "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
     **{name: _own(getattr(module, name))
-       for module in (reductions, quantiles, scans, counts, products, einsum, derived)
+       for module in (reductions, quantiles, scans, counts, products, einsum, derived, sorting)
        for name in module.__all__},
     **{name: getattr(module, name) for module in (moves, reshaping) for name in module.__all__},
     "linalg.matmul": _own(products.matmul), "linalg.outer": _own(products.outer),

@@ -1,0 +1,163 @@
+"""Sorting, and different elements, by NumPy in this process: gd.sort(a), gd.unique_values(a).
+
+What is sorted is of any size as long as one row along the axis is small: a function of blocks, as
+those of map_blocks(), which sorts rows while a job reads them. What is
+different is found when it is called, and is an array in memory; the shape follows from it.
+
+Parameters
+----------
+a : Lazy or array_like
+x : Lazy or array_like
+    Of any shape, and at most 256 MiB.
+axis : int or None
+    Along which, at most 256 MiB of elements, and of indices; None: as if the array were flat.
+kind, stable
+    Mean nothing: equal elements always stay in their order.
+order : None
+    Has no other value.
+descending : bool
+    Whether the largest comes first.
+
+Returns
+-------
+Lazy
+    Of a's shape; argsort's of int64. unique_all and its like give named tuples of them: values in
+    ascending order, each NaN for itself.
+
+Raises
+------
+NoAxis
+    The axis is out of range.
+Unsupported
+    A row, or an array, is too large.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import errors
+from .._lazy.array import Lazy
+from .._lazy.blockwise import map_blocks
+from .._lazy.describing import describe
+from .._lazy.moves import array_of, axis_of
+from .._lazy.operands import Operand
+from .._lazy.reshaping import ravel
+from .._lazy.unanswered import refuse
+from .derived import MOST_BYTES, here
+
+__all__ = ["sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+_BLOCK_BYTES = 2 << 20
+Row = np.ndarray[Any, Any]
+
+
+def _sorted(rows: Row, axis: int, is_falling: bool) -> Row:
+    found = np.sort(rows, axis, kind="stable")
+    return np.flip(found, axis) if is_falling else found
+
+
+def _sorting(rows: Row, axis: int, is_falling: bool) -> Row:
+    if not is_falling:
+        return np.argsort(rows, axis, kind="stable").astype(np.int64, copy=False)
+    found = np.flip(np.argsort(np.flip(rows, axis), axis, kind="stable"), axis)
+    return np.asarray(rows.shape[axis] - 1 - found, np.int64)
+
+
+def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None, is_falling: bool,
+             dtype: Any) -> Lazy:
+    refuse(name, {"order": order})
+    x = Lazy._of(array_of(a))
+    if axis is None:
+        x, axis = ravel(x), 0
+    along = axis_of(axis, x.ndim)
+    wanted = np.dtype(x.dtype if dtype is None else dtype)
+    each = x.shape[along] * max(wanted.itemsize, x.itemsize)
+    if each > MOST_BYTES:
+        raise errors.Unsupported(
+            f"{name}: rows are sorted in this process, where there is room for {MOST_BYTES >> 20} "
+            "MiB: gd.quantile() and gd.median() are exact without sorting, gd.bincount() and "
+            "gd.histogram() count", argument="a", expected=f"at most {MOST_BYTES} bytes a row",
+            found=f"{each} bytes")
+    if 0 in x.shape:
+        return x.astype(wanted)
+    block, room = [1] * x.ndim, max(_BLOCK_BYTES // each, 1)
+    block[along] = x.shape[along]
+    for one in reversed(range(x.ndim)):  # as long as there is room
+        if one != along:
+            block[one] = min(x.shape[one], room)
+            room //= block[one]
+    threads = 0 if math.prod(block) * x.itemsize <= 8 * _BLOCK_BYTES else 1
+    return map_blocks(function, x, along, is_falling, dtype=wanted, block=tuple(block),
+                      threads=threads)
+
+
+def sort(a: Operand, axis: int | None = -1, kind: str | None = None, order: None = None, *,
+         stable: bool | None = None, descending: bool = False) -> Lazy:
+    """In ascending order along an axis, as numpy.sort(); NaN at the end."""
+    return _by_rows("sort", _sorted, a, axis, order, descending, None)
+
+
+def argsort(a: Operand, axis: int | None = -1, kind: str | None = None, order: None = None, *,
+            stable: bool | None = None, descending: bool = False) -> Lazy:
+    """The indices that sort along an axis, as numpy.argsort()."""
+    return _by_rows("argsort", _sorting, a, axis, order, descending, np.int64)
+
+
+class UniqueAll(NamedTuple):
+    """What unique_all() gives."""
+
+    values: Lazy
+    indices: Lazy
+    inverse_indices: Lazy
+    counts: Lazy
+
+
+class UniqueCounts(NamedTuple):
+    """What unique_counts() gives."""
+
+    values: Lazy
+    counts: Lazy
+
+
+class UniqueInverse(NamedTuple):
+    """What unique_inverse() gives."""
+
+    values: Lazy
+    inverse_indices: Lazy
+
+
+def _different(name: str, x: object, **wanted: bool) -> list[Lazy]:
+    array = here(name, Lazy._of(array_of(x)), "x", "gd.bincount() and gd.histogram() count")
+    found: Any = np.unique(array, equal_nan=False, **wanted)  # type: ignore[call-overload]
+    return [Lazy._of(array_of(one)) for one in (found if isinstance(found, tuple) else (found,))]
+
+
+def unique_all(x: Operand, /) -> UniqueAll:
+    """Different elements, where each is first, which each element is, and how often."""
+    values, first, which, counts = _different("unique_all", x, return_index=True,
+                                              return_inverse=True, return_counts=True)
+    return UniqueAll(values, first, which.reshape(array_of(x).shape), counts)
+
+
+def unique_counts(x: Operand, /) -> UniqueCounts:
+    """Different elements, and how often each is there."""
+    return UniqueCounts(*_different("unique_counts", x, return_counts=True))
+
+
+def unique_inverse(x: Operand, /) -> UniqueInverse:
+    """Different elements, and which of them each element is."""
+    values, which = _different("unique_inverse", x, return_inverse=True)
+    return UniqueInverse(values, which.reshape(array_of(x).shape))
+
+
+def unique_values(x: Operand, /) -> Lazy:
+    """Different elements."""
+    return _different("unique_values", x)[0]
+
+
+if __doc__:  # not where they are left out
+    describe(__doc__, [globals()[name] for name in __all__])

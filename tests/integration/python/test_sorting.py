@@ -1,0 +1,100 @@
+"""Sorted rows and different elements are NumPy's, of arrays whose rows are small, whatever their size."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from catalogue import NUMPY_2
+
+pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's promotion")
+
+
+def arrays():
+    rng = np.random.default_rng(21)
+    found = [rng.normal(size=(7, 9)), rng.integers(-4, 5, (3, 4, 5)), rng.random(50).astype("f4").round(1),
+             rng.random((4, 6)) > 0.5, rng.integers(0, 9, (2, 3)).astype("u1"), np.empty((0, 3)),
+             rng.integers(0, 99, (2, 3000, 3)), np.array([[3.5]])]
+    found[0][2, 3:5] = np.nan
+    found[2][[4, 40]] = np.nan
+    return found
+
+
+def test_sort_and_argsort(gd):
+    for array in arrays():
+        for axis in (None, *range(-1, array.ndim)):
+            want, places = np.sort(array, axis), np.argsort(array, axis, kind="stable")
+            got, where = np.sort(gd.lazy(array), axis), np.argsort(gd.lazy(array) * 1, axis) \
+                if array.dtype.kind != "b" else gd.argsort(array, axis)
+            assert type(got) is gd.Lazy and got.dtype == want.dtype and got.shape == want.shape
+            np.testing.assert_array_equal(got.compute(), want)
+            np.testing.assert_array_equal(where.compute(), places)
+            assert where.dtype == np.int64
+            falling = gd.sort(array, axis, descending=True).compute()
+            np.testing.assert_array_equal(falling, np.flip(want, 0 if axis is None else axis))
+            where = gd.argsort(array, axis, descending=True).compute()
+            flat = array.ravel() if axis is None else array
+            along = 0 if axis is None else axis
+            np.testing.assert_array_equal(np.take_along_axis(flat, where, along), falling)
+            same = np.diff(falling, axis=along) == 0 if falling.dtype.kind != "b" else \
+                ~np.diff(falling, axis=along)
+            assert (np.diff(where, axis=along)[same] > 0).all()  # equal ones in their order
+
+
+def test_parts_and_expressions_of_what_is_sorted(gd):
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(40, 60))
+    lazy = gd.sort(gd.sqrt(abs(gd.lazy(a))), axis=0)
+    want = np.sort(np.sqrt(abs(a)), axis=0)
+    np.testing.assert_array_equal(lazy[3:5, ::-7].compute(), want[3:5, ::-7])
+    np.testing.assert_allclose((lazy - lazy.mean(axis=0)).sum(axis=1).compute(),
+                               (want - want.mean(axis=0)).sum(axis=1), 1e-12, 1e-12)
+    np.testing.assert_array_equal(gd.take_along_axis(a, gd.argsort(a, 1), 1).compute(), np.sort(a, 1))
+
+
+def test_places_of_lazies_along_an_axis(gd):
+    rng = np.random.default_rng(15)
+    for shape, axis, more in [((4, 5), 0, (3, 5)), ((4, 5), -1, (4, 2)), ((4, 5), 1, (1, 7)),
+                              ((3, 1, 4), 1, (3, 2, 4)), ((2, 3, 4), 1, (1, 5, 4)), ((5,), 0, (9,))]:
+        a, n = rng.random(shape), shape[axis]
+        i = rng.integers(-n, n, more)
+        got = gd.take_along_axis(a, gd.lazy(i) + 0, axis)
+        np.testing.assert_array_equal(got.compute(), np.take_along_axis(a, i, axis))
+    for wrong in (4, -5):
+        i = np.zeros((4, 5), int)
+        i[2, 3] = wrong
+        with pytest.raises(gd.errors.BadIndex):
+            gd.take_along_axis(rng.random((4, 5)), gd.lazy(i) + 0, 0).compute()
+
+
+def test_a_row_of_many_blocks_of_memory(gd):
+    row = np.random.default_rng(6).permutation(3_000_000)
+    assert np.array_equal(gd.sort(row).compute(), np.arange(3_000_000))
+
+
+def test_different_elements(gd):
+    for array in arrays():
+        array = array.round(1)if array.dtype.kind == "f" else array
+        x = gd.lazy(array)
+        for name in ("unique_all", "unique_counts", "unique_inverse"):
+            got, want = getattr(gd, name)(x), getattr(np, name)(array)
+            assert got._fields == want._fields
+            for one, other in itertools.zip_longest(got, want):
+                assert type(one) is gd.Lazy and one.dtype == other.dtype
+                np.testing.assert_array_equal(np.asarray(one), other)
+        np.testing.assert_array_equal(np.unique_values(x).compute(), np.sort(np.unique_values(array)))
+    found = gd.unique_inverse(x)
+    np.testing.assert_array_equal(found.values[found.inverse_indices].compute(), array)
+
+
+def test_what_is_too_large_is_refused(gd):
+    row = gd.arange(2**26)
+    for call in (lambda: gd.sort(row), lambda: gd.argsort(row.astype("i1")), lambda: gd.unique_values(row),
+                 lambda: gd.sort(gd.ones((2**13, 2**13)), axis=None)):
+        with pytest.raises(gd.Unsupported, match="256 MiB"):
+            call()
+    assert gd.sort(gd.full((2**20, 2**20), 3))[:2, :2].tolist() == [[3, 3], [3, 3]]
+    with pytest.raises(gd.errors.BadShape):
+        gd.sort(3)
+    with pytest.raises(gd.Unsupported):
+        gd.sort([1, 2], order="x")
