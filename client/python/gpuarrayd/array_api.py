@@ -40,8 +40,8 @@ from ._functions.products import (matmul, tensordot, vecdot)
 from ._functions.reductions import (all, any, argmax, argmin, count_nonzero, max, mean, min, prod,
                                     std, sum, var)
 from ._functions.scans import diff
-from ._functions.sorting import (argsort, sort, unique_all, unique_counts, unique_inverse,
-                                 unique_values)
+from ._functions import sorting as _sorting
+from ._functions.sorting import unique_all, unique_counts, unique_inverse, unique_values
 from ._lazy.array import Lazy as _Lazy
 from ._lazy.array import lazy as _lazy
 from ._lazy.filled import empty_like, full_like, ones_like, zeros_like
@@ -81,6 +81,12 @@ _DEVICE = "cpu"
 def _check_device(name: str, device: object) -> None:
     """Raises Unsupported for another than the only one."""
     _refuse(name, {"device": None if device == _DEVICE else device})
+
+
+def argsort(x: _Operand, /, *, axis: int = -1, descending: _Any = False,
+            stable: _Any = True) -> _Lazy:
+    """The indices that sort along an axis."""
+    return _sorting.argsort(x, axis, descending=descending, stable=stable)
 
 
 def asarray(obj: _Any, /, *, dtype: _npt.DTypeLike | None = None, device: str | None = None,
@@ -124,6 +130,12 @@ def from_dlpack(x: _Any, /, *, device: str | None = None, copy: _Any = None) -> 
                                   expected="an array in this machine's memory",
                                   found=type(x).__name__) from refused
     return _lazy(found.copy() if copy else found)
+
+
+def sort(x: _Operand, /, *, axis: int = -1, descending: _Any = False,
+         stable: _Any = True) -> _Lazy:
+    """In order along an axis."""
+    return _sorting.sort(x, axis, descending=descending, stable=stable)
 
 
 def zeros(shape: _Any, *, dtype: _npt.DTypeLike | None = None,

@@ -24,21 +24,32 @@ def test_sort_and_argsort(gd):
     for array in arrays():
         for axis in (None, *range(-1, array.ndim)):
             want, places = np.sort(array, axis), np.argsort(array, axis, kind="stable")
-            got, where = np.sort(gd.lazy(array), axis), np.argsort(gd.lazy(array) * 1, axis) \
-                if array.dtype.kind != "b" else gd.argsort(array, axis)
+            got, where = np.sort(gd.lazy(array), axis), \
+                np.argsort(gd.lazy(array), axis, kind="stable")
             assert type(got) is gd.Lazy and got.dtype == want.dtype and got.shape == want.shape
             np.testing.assert_array_equal(got.compute(), want)
             np.testing.assert_array_equal(where.compute(), places)
             assert where.dtype == np.int64
             falling = gd.sort(array, axis, descending=True).compute()
             np.testing.assert_array_equal(falling, np.flip(want, 0 if axis is None else axis))
-            where = gd.argsort(array, axis, descending=True).compute()
+            where = gd.argsort(array, axis, stable=True, descending=True).compute()
             flat = array.ravel() if axis is None else array
             along = 0 if axis is None else axis
             np.testing.assert_array_equal(np.take_along_axis(flat, where, along), falling)
             same = np.diff(falling, axis=along) == 0 if falling.dtype.kind != "b" else \
                 ~np.diff(falling, axis=along)
             assert (np.diff(where, axis=along)[same] > 0).all()  # equal ones in their order
+
+
+def test_the_array_apis_are_stable(gd):
+    xp, array = gd.array_api, np.random.default_rng(3).integers(0, 4, (5, 400)).astype("f4")
+    np.testing.assert_array_equal(xp.argsort(array).compute(), np.argsort(array, kind="stable"))
+    np.testing.assert_array_equal(xp.sort(array, axis=0, descending=True).compute(),
+                                  np.sort(array, 0)[::-1])
+    places = gd.argsort(array).compute()  # any order of equal ones
+    np.testing.assert_array_equal(np.take_along_axis(array, places, 1), np.sort(array))
+    with pytest.raises(gd.errors.BadArgument):
+        gd.sort(array, kind="bubble")
 
 
 def test_parts_and_expressions_of_what_is_sorted(gd):

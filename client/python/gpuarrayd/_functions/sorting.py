@@ -11,8 +11,10 @@ x : Lazy or array_like
     Of any shape, and at most 256 MiB.
 axis : int or None
     Along which, at most 256 MiB of elements, and of indices; None: as if the array were flat.
-kind, stable
-    Mean nothing: equal elements always stay in their order.
+kind : str, optional
+    "stable" and "mergesort" are stable=True; others are NumPy's fastest.
+stable : bool, optional
+    Whether equal elements stay in their order.
 order : None
     Has no other value.
 descending : bool
@@ -55,20 +57,20 @@ _BLOCK_BYTES = 2 << 20
 Row = np.ndarray[Any, Any]
 
 
-def _sorted(rows: Row, axis: int, is_falling: bool) -> Row:
-    found = np.sort(rows, axis, kind="stable")
+def _sorted(rows: Row, axis: int, is_falling: bool, kind: Any) -> Row:
+    found = np.sort(rows, axis, kind)
     return np.flip(found, axis) if is_falling else found
 
 
-def _sorting(rows: Row, axis: int, is_falling: bool) -> Row:
+def _sorting(rows: Row, axis: int, is_falling: bool, kind: Any) -> Row:
     if not is_falling:
-        return np.argsort(rows, axis, kind="stable").astype(np.int64, copy=False)
-    found = np.flip(np.argsort(np.flip(rows, axis), axis, kind="stable"), axis)
+        return np.argsort(rows, axis, kind).astype(np.int64, copy=False)
+    found = np.flip(np.argsort(np.flip(rows, axis), axis, kind), axis)
     return np.asarray(rows.shape[axis] - 1 - found, np.int64)
 
 
 def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None, is_falling: bool,
-             dtype: Any) -> Lazy:
+             is_stable: bool, dtype: Any) -> Lazy:
     refuse(name, {"order": order})
     x = Lazy._of(array_of(a))
     if axis is None:
@@ -91,20 +93,29 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
             block[one] = min(x.shape[one], room)
             room //= block[one]
     threads = 0 if math.prod(block) * x.itemsize <= 8 * _BLOCK_BYTES else 1
-    return map_blocks(function, x, along, is_falling, dtype=wanted, block=tuple(block),
-                      threads=threads)
+    return map_blocks(function, x, along, is_falling, "stable" if is_stable else None,
+                      dtype=wanted, block=tuple(block), threads=threads)
+
+
+def _is_stable(name: str, kind: str | None, stable: bool | None) -> bool:
+    if kind not in (None, "quicksort", "heapsort", "mergesort", "stable"):
+        raise errors.BadArgument(f"{name}: kind is {kind!r}", argument="kind", found=repr(kind),
+                                 expected="'quicksort', 'heapsort', 'mergesort' or 'stable'")
+    return bool(stable) or kind in ("mergesort", "stable")
 
 
 def sort(a: Operand, axis: int | None = -1, kind: str | None = None, order: None = None, *,
          stable: bool | None = None, descending: bool = False) -> Lazy:
     """In ascending order along an axis, as numpy.sort(); NaN at the end."""
-    return _by_rows("sort", _sorted, a, axis, order, descending, None)
+    return _by_rows("sort", _sorted, a, axis, order, descending, _is_stable("sort", kind, stable),
+                    None)
 
 
 def argsort(a: Operand, axis: int | None = -1, kind: str | None = None, order: None = None, *,
             stable: bool | None = None, descending: bool = False) -> Lazy:
     """The indices that sort along an axis, as numpy.argsort()."""
-    return _by_rows("argsort", _sorting, a, axis, order, descending, np.int64)
+    return _by_rows("argsort", _sorting, a, axis, order, descending,
+                    _is_stable("argsort", kind, stable), np.int64)
 
 
 class UniqueAll(NamedTuple):
