@@ -8,7 +8,8 @@ Parameters
 a, x, y, ary : Lazy or array_like
 b : Lazy or array_like
 axis : int, tuple of ints or None
-    Along which; of running sums None is for arrays of one axis alone.
+    Along which; None: all of them, or as if the array were flat, which cumulative_sum() and
+    cumulative_prod() refuse of several axes.
 dtype : data-type, optional
     Of the result.
 out : optional
@@ -127,7 +128,11 @@ def imag(x: Operand, /) -> Lazy:
 
 # Running sums.
 
-def _begun(run: Lazy, axis: int | None, first: int, include: bool, out: object) -> Lazy:
+def _begun(run: Lazy, x: object, axis: int | None, first: int, include: bool,
+           out: object) -> Lazy:
+    if axis is None and len(array_of(x).shape) > 1:
+        raise errors.BadArgument("a running sum or product of several axes needs axis=",
+                                 argument="axis", expected="an integer", found="None")
     if include:
         along = axis_of(0 if axis is None else axis, run.ndim)
         shape = (*run.shape[:along], 1, *run.shape[along + 1:])
@@ -138,13 +143,13 @@ def _begun(run: Lazy, axis: int | None, first: int, include: bool, out: object) 
 def cumulative_sum(x: Operand, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None,
                    out: object = None, include_initial: bool = False) -> Lazy:
     """The running sum along an axis, as numpy.cumulative_sum()."""
-    return _begun(cumsum(x, axis, dtype), axis, 0, include_initial, out)
+    return _begun(cumsum(x, axis, dtype), x, axis, 0, include_initial, out)
 
 
 def cumulative_prod(x: Operand, /, *, axis: int | None = None, dtype: npt.DTypeLike | None = None,
                     out: object = None, include_initial: bool = False) -> Lazy:
     """The running product along an axis, as numpy.cumulative_prod()."""
-    return _begun(cumprod(x, axis, dtype), axis, 1, include_initial, out)
+    return _begun(cumprod(x, axis, dtype), x, axis, 1, include_initial, out)
 
 
 def _without_nan(a: object, instead: float) -> Lazy:

@@ -9,7 +9,7 @@ Parameters
 a : Lazy or array_like
     Of any shape.
 axis : int or None
-    Along which; negative ones count from the last. None, for arrays of one axis alone: along it.
+    Along which; negative ones count from the last. None: as if it were flat.
 dtype : data-type, optional
     Of the result. None: int64 and uint64 of integers and bools, else that of a. Floats are added
     and multiplied in float64, one after the other, and rounded when they are stored.
@@ -33,8 +33,6 @@ BadArgument
     n is negative.
 BadShape
     diff of an array without axes; prepend or append do not fit.
-Unsupported
-    axis None of an array of several axes, which NumPy would flatten.
 """
 
 from __future__ import annotations
@@ -61,8 +59,8 @@ def scanned(op: str, a: object, axis: object, dtype: npt.DTypeLike | None) -> Wh
     if not node.shape:  # NumPy's are of one element
         node = viewed(node, (), ((-1, 1, 0),))
     if axis is None and len(node.shape) > 1:
-        raise errors.Unsupported(f"{op}: axis=None would flatten the array; name the axis",
-                                 argument="axis", expected="an integer", found="None")
+        from .._lazy.reshaping import ravel
+        node = ravel(Lazy._of(node))._node
     along = 0 if axis is None else axis_of(axis, len(node.shape))
     more = (("axis", str(along)),) if len(node.shape) > 1 else ()
     if dtype is not None:

@@ -245,12 +245,12 @@ def concatenate(arrays: Iterable[Operand], /, axis: int | None = 0, out: object 
                 dtype: Any = None, casting: str = "same_kind") -> Lazy:
     """Arrays behind each other along an axis, as numpy.concatenate().
 
-    Their dtype is the one that holds all, or `dtype`. axis None, which flattens, is refused.
+    Their dtype is the one that holds all, or `dtype`. axis None: as if each were flat.
     """
     nodes = _given(arrays)
     if axis is None:
-        raise errors.Unsupported("concatenate: axis=None would flatten the arrays",
-                                 argument="axis", expected="an integer", found="None")
+        from .reshaping import ravel
+        nodes, axis = [ravel(Lazy._of(node))._node for node in nodes], 0
     if not nodes[0].shape:
         raise errors.BadShape("arrays without axes cannot be concatenated; stack() joins them",
                               argument="arrays[0]", expected="at least one axis", found="()")
@@ -335,13 +335,13 @@ def _part(node: Node, start: Start, axes: Axes) -> Node:
 def roll(a: Operand, shift: Numbers, axis: Numbers | None = None) -> Lazy:
     """With elements moved along axes, those beyond the end to the beginning, as numpy.roll().
 
-    Without `axis` an array of several axes is refused, which would be rolled as if it were flat.
+    Without `axis` as if it were flat.
     """
     node = array_of(a)
     ndim = len(node.shape)
     if axis is None and ndim > 1:
-        raise errors.Unsupported("roll: axis=None would flatten the array; name the axes",
-                                 argument="axis", expected="an integer or several", found="None")
+        from .reshaping import ravel, reshape
+        return reshape(roll(ravel(Lazy._of(node)), shift), node.shape)
     given = axis if isinstance(axis, Iterable) else (0 if axis is None else axis,)
     axes = [axis_of(one, ndim, takes_bools=True) for one in given] if ndim else []
     shifts = list(shift) if isinstance(shift, Iterable) else [shift]

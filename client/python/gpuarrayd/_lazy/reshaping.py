@@ -84,6 +84,8 @@ def merged(root: Node, groups: Groups) -> Node:
     """With groups of neighbouring axes taken as one; of none: an axis of length 1."""
     if all(len(group) == 1 for group in groups):
         return root
+    if not root.shape:
+        return viewed(root, (), ((-1, 1, 0),) * len(groups))
     nodes = ordered(root)
     if any(one.shape not in (root.shape, ()) or one.has_passes or one.product is not None
            or is_placed(one) for one in nodes):
