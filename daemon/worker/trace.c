@@ -46,15 +46,28 @@ static uint64_t load(const _Atomic uint64_t *from)
     return atomic_load_explicit(from, memory_order_relaxed);
 }
 
-/* The slot of the record with this number; NULL: another one has it. */
+/* Records come in the order in which they are told of, which is not quite that of their ends. */
+static void forget_until(struct trace *trace, uint64_t end_ns)
+{
+    uint64_t since_ns = load(&trace->since_ns);
+    while (since_ns < end_ns &&
+           !atomic_compare_exchange_weak_explicit(&trace->since_ns, &since_ns, end_ns,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* The slot of the record with this number; NULL: another one has it. Who finds it taken knows of
+ * what was in it before. */
 static struct trace_slot *take_slot(struct trace *trace, uint64_t number)
 {
     struct trace_slot *slot = &trace->slots[number % TRACE_SLOTS];
-    uint64_t stamp = load(&slot->stamp);
+    uint64_t stamp = atomic_load_explicit(&slot->stamp, memory_order_acquire);
     if ((stamp & 1) != 0 || stamp > 2 * number)
         return NULL;
+    if (stamp != 0)
+        forget_until(trace, load(&slot->begin_ns) + load(&slot->duration_ns));
     return atomic_compare_exchange_strong_explicit(&slot->stamp, &stamp, 2 * number + 1,
-                                                   memory_order_acquire, memory_order_relaxed)
+                                                   memory_order_acq_rel, memory_order_relaxed)
                ? slot
                : NULL;
 }
@@ -95,18 +108,14 @@ static bool read_slot(const struct trace_slot *slot, uint64_t *ret_job, struct t
 unsigned trace_find(const struct trace *trace, uint64_t job, struct trace_record *ret_records,
                     uint64_t *ret_since_ns)
 {
-    bool is_full = load(&trace->n_added) > TRACE_SLOTS;
-    uint64_t first_end_ns = UINT64_MAX;
     unsigned n = 0;
     for (unsigned i = 0; i < TRACE_SLOTS; i++) {
         struct trace_record record;
         uint64_t whose;
-        if (!read_slot(&trace->slots[i], &whose, &record))
-            continue;
-        first_end_ns = min_u64(first_end_ns, record.begin_ns + record.duration_ns);
-        if (whose == job)
+        if (read_slot(&trace->slots[i], &whose, &record) && whose == job)
             ret_records[n++] = record;
     }
-    *ret_since_ns = is_full && first_end_ns < UINT64_MAX ? first_end_ns : trace->since_ns;
+    atomic_thread_fence(memory_order_acquire);
+    *ret_since_ns = load(&trace->since_ns);
     return n;
 }

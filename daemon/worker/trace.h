@@ -18,7 +18,7 @@ struct trace_slot {
 
 struct trace {
     _Atomic uint64_t n_added;
-    uint64_t since_ns; /* the ring's begin */
+    _Atomic uint64_t since_ns; /* the ring's begin, or the latest end that was overwritten */
     struct trace_slot slots[TRACE_SLOTS];
 };
 

@@ -66,7 +66,7 @@ Test(trace, the_oldest_are_forgotten)
     for (uint64_t i = 0; i < 100; i++)
         add(2, 90000 + i, 5, (uint32_t)i);
     cr_assert(eq(uint, trace_find(trace, 2, found, &since_ns), 100));
-    cr_assert(eq(u64, since_ns, 10000 + 100 + 5)); /* the first that is left has ended then */
+    cr_assert(eq(u64, since_ns, 10000 + 99 + 5)); /* the last that is gone has ended then */
     unsigned n = trace_find(trace, 1, found, &since_ns);
     cr_assert(eq(uint, n, TRACE_SLOTS - 100));
     for (unsigned i = 0; i < n; i++)
@@ -74,6 +74,17 @@ Test(trace, the_oldest_are_forgotten)
     for (uint64_t i = 0; i < 10 * TRACE_SLOTS; i++)
         add(3, i, 5, (uint32_t)i);
     cr_assert(eq(uint, trace_find(trace, 1, found, &since_ns), 0));
+}
+
+/* A device's copies are told of when its tile has landed. */
+Test(trace, what_is_forgotten_may_have_ended_after_what_is_left)
+{
+    uint64_t since_ns = 0;
+    add(1, 50000, 5, 0);
+    for (uint64_t i = 0; i < TRACE_SLOTS; i++)
+        add(2, 10000 + i, 5, (uint32_t)i);
+    cr_assert(eq(uint, trace_find(trace, 1, found, &since_ns), 0));
+    cr_assert(eq(u64, since_ns, 50005), "or job 1 would seem to have done nothing");
 }
 
 Test(trace, what_ends_before_it_begins_is_left_out)
