@@ -100,7 +100,9 @@ done
 
 mkdir -p "$out/tests/integration" "$out/tests/gpu"
 cp "$top/tests/integration/"*.py "$top/tests/integration/pytest.ini" "$out/tests/integration/"
-cp -r "$top/tests/integration/python" "$out/tests/integration/"
+for part in cuda command values service python; do
+    cp -r "$top/tests/integration/$part" "$out/tests/integration/"
+done
 cp "$top/tests/gpu/"*.py "$out/tests/gpu/"
 cp "$top/tests/run-uninstalled.sh" "$out/tests/"
 cp "$top/tests/gpu/run.sh" "$out/"

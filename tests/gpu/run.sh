@@ -137,15 +137,15 @@ mib=512
 product_mib=512
 pool=128M
 bench=
-fast="test_cuda.py test_cuda_jobs.py test_cuda_functions.py test_cuda_random.py test_cuda_trees.py test_trees.py"
-fast="$fast test_cuda_products.py test_reduction_functions.py test_random_functions.py test_cuda_counts.py"
-fast="$fast test_cuda_near.py test_cuda_windows.py python/test_cuda_repeats.py"
+fast="cuda/test_cuda.py cuda/test_cuda_jobs.py cuda/test_cuda_functions.py cuda/test_cuda_random.py cuda/test_cuda_trees.py values/test_trees.py"
+fast="$fast cuda/test_cuda_products.py values/test_reduction_functions.py values/test_random_functions.py cuda/test_cuda_counts.py"
+fast="$fast cuda/test_cuda_near.py cuda/test_cuda_windows.py python/kernels/test_cuda_repeats.py"
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     product_mib=16
     pool=8M
     bench="--mib 16"
-    fast="test_cuda.py"
+    fast="cuda/test_cuda.py"
 fi
 # part NAME SECONDS FUNCTION...: a step that is a function of this file, in a shell of its own.
 part() {
@@ -161,8 +161,8 @@ step "kernels, rates" 45 "$check" --bench $bench
 # shellcheck disable=SC2086
 part "integration tests" 150 integration $fast
 part "the python package" 20 package python/test_evaluate.py python/test_futures.py
-part "open first axes" 30 package python/test_unbounded.py python/test_streams.py
-part "chunks as blocks of rings" 40 package python/test_chunked_arrays.py
+part "open first axes" 30 package python/files/test_unbounded.py python/files/test_streams.py
+part "chunks as blocks of rings" 40 package python/files/test_chunked_arrays.py
 part "compute-sanitizer memcheck" 25 sanitize memcheck sqrt
 part "compute-sanitizer racecheck" 25 sanitize racecheck "sum float"
 part "compute-sanitizer racecheck, counts" 25 sanitize racecheck counts

@@ -1,5 +1,5 @@
 /* Zarr stores: metadata that is not what it should be, names, lists, and damaged shards. What the
- * codecs do is compared with zarr-python by tests/integration/test_zarr.py. */
+ * codecs do is compared with zarr-python by tests/integration/python/files/test_zarr.py. */
 #include "support.h"
 
 #include "client/codecs/crc32c.h"

@@ -1,5 +1,5 @@
 /* New arrays in Zarr stores: whole or not at all, beside what is there, and what is refused. That
- * zarr-python reads them is tested by tests/integration/test_zarr.py. */
+ * zarr-python reads them is tested by tests/integration/python/files/test_zarr.py. */
 #include "support.h"
 
 #include "client/hidden.h"

@@ -1,5 +1,5 @@
 /* Rows that a process copies are those that are read without it. What happens where it is killed is
- * tests/integration/python/test_copied_rows.py. */
+ * tests/integration/python/files/test_copied_rows.py. */
 #include "client/lib/scans/row_copier.h"
 #include "client/lib/memory/region.h"
 #include "client/rows/gather.h"

@@ -516,7 +516,7 @@ def test_no_daemon_has_its_exit_code(folder):
 
 def test_wire_client_needs_nothing_of_ours():
     """The plain client of these tests imports no module of the project."""
-    text = (pathlib.Path(__file__).parent / "wire.py").read_text()
+    text = (conftest.HERE / "wire.py").read_text()
     assert "import gpuarrayd" not in text and "ctypes" not in text and sys.version_info >= (3, 10)
 
 
