@@ -90,7 +90,12 @@ static uint64_t overlapped_ns(cuda_stream back)
         MUST(cuda_event_record(gone[i % 2], back));
     }
     MUST(cuda_event_record(end, back));
-    return elapsed_ns();
+    uint64_t ns = elapsed_ns();
+    for (unsigned i = 0; i < 2; i++) {
+        cuda_event_free(gone[i]);
+        cuda_event_free(come[i]);
+    }
+    return ns;
 }
 
 Test(timeline, both_ways_of_the_link_work_at_once)
