@@ -163,7 +163,9 @@ def test_weights_share_the_time_of_users_who_all_have_work(start, file, weight):
         with daemon.connect() as w:
             w.reply(send_jobs(w, 400)[0])
             n_ours, n_roots = as_user(NOBODY, jobs_beside, daemon.socket, 64)
-            assert left(w, 0)[0] > 0 and n_ours > 20  # there was work of both all the time
+            had_both_work = left(w, 0)[0] > 0 and n_ours > 20
+        if not had_both_work:
+            continue
         assert n_roots >= 0.6 * n_ours / weight - 1
         if weight == 1 or n_roots < n_ours / 2:
             return
