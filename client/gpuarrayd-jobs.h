@@ -162,7 +162,12 @@ struct gad_repeat {
     const struct gad_output *outputs;
     const char *engine, *label; /**< as of struct gad_job_options */
     const struct gad_beyond *beyond;
-    int priority; /**< likewise */
+    int priority;              /**< likewise */
+    uint32_t queue_timeout_ms; /**< each job has so long to begin, or it ends with
+                                    GAD_QUEUE_TIMEOUT; 0: for ever */
+    uint32_t deadline_ms;      /**< all of them together to end, or it does with
+                                    GAD_DEADLINE_EXCEEDED; steps that are done stay. 0: for
+                                    ever */
     gad_step_fn *step;
     bool (*is_cancelled)(const void *data); /**< asked some times a second; true: GAD_CANCELLED */
     void *data;                             /**< of both */

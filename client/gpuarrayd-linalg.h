@@ -64,6 +64,11 @@ typedef int gad_iteration_fn(void *data, const struct gad_iteration *iteration);
 struct gad_linalg_run {
     const char *engine, *label; /**< as of struct gad_job_options */
     int priority;               /**< likewise */
+    uint32_t queue_timeout_ms;  /**< each job has so long to begin, or it ends with
+                                     GAD_QUEUE_TIMEOUT; 0: for ever */
+    uint32_t deadline_ms;       /**< all of them together to end, or it does with
+                                     GAD_DEADLINE_EXCEEDED, and a checkpoint has the last
+                                     full iteration; 0: for ever */
     gad_iteration_fn *iteration;
     gad_progress_fn *progress;              /**< of the job that runs */
     bool (*is_cancelled)(const void *data); /**< asked some times a second, in the midst of jobs;

@@ -81,6 +81,10 @@ struct gad_move_options {
                                                         with GAD_CANCELLED; may be NULL */
     void *progress_data;
     uint32_t progress_ms;
+    uint32_t queue_timeout_ms; /**< each job has so long to begin, or it ends with
+                                    GAD_QUEUE_TIMEOUT; 0: for ever */
+    uint32_t deadline_ms;      /**< all of them together to end, or it does with
+                                    GAD_DEADLINE_EXCEEDED; 0: for ever */
 };
 
 /* Each of these moves, and waits for the end. One movement is one job, or where its pieces are many

@@ -189,7 +189,7 @@ static int take_results(const struct pass *pass, struct gad_job *job, struct gad
     return r;
 }
 
-static int run_job(struct passes *p, const struct pass *pass, const struct pass_job *job,
+static int run_job(struct passes *p, const struct pass *pass, struct pass_job *job,
                    struct gad_error *error)
 {
     const struct gad_move_options waiting = {.is_cancelled = p->run.is_cancelled,
@@ -197,7 +197,9 @@ static int run_job(struct passes *p, const struct pass *pass, const struct pass_
     struct gad_job *running;
     if (p->run.is_cancelled && p->run.is_cancelled(p->run.data))
         return error_set(error, GAD_CANCELLED, NULL, "it was cancelled");
-    int r = (int)gad_submit(p->client, &job->options, &running, error);
+    int r = loop_times_give(&p->times, &job->options, error);
+    if (r == 0)
+        r = (int)gad_submit(p->client, &job->options, &running, error);
     if (r)
         return r;
     r = take_results(pass, running, error);
@@ -208,7 +210,7 @@ static int run_job(struct passes *p, const struct pass *pass, const struct pass_
         count_reads(p, job, stats->read_bytes, stats->write_bytes);
     }
     gad_job_free(running);
-    return r;
+    return loop_times_tell(&p->times, r, error);
 }
 
 int passes_run(struct passes *p, const struct pass *pass, struct gad_error *error)
@@ -298,8 +300,11 @@ static int name_expression(struct passes *p, const char *expr, struct gad_error 
 int passes_init(struct passes *p, struct gad_client *client, const struct gad_operand *operand,
                 const struct gad_linalg_run *run, bool only_plans, struct gad_error *error)
 {
-    *p = (struct passes){
-        .client = client, .run = *run, .only_plans = only_plans, .started_ms = clock_now_ms()};
+    *p = (struct passes){.client = client,
+                         .run = *run,
+                         .only_plans = only_plans,
+                         .started_ms = clock_now_ms(),
+                         .times = loop_times_begin(run->queue_timeout_ms, run->deadline_ms)};
     if (!client)
         return error_set(error, GAD_BAD_ARGUMENT, "client", "client is NULL");
     int r = take_operand(p, operand, error);

@@ -14,6 +14,7 @@
 
 #include "client/gpuarrayd-linalg.h"
 #include "client/array.h"
+#include "client/lib/jobs/loop_times.h"
 
 #include <float.h>
 
@@ -32,6 +33,7 @@ struct passes {
     uint64_t carry_bytes;     /* the most that a job has of the pool */
     double planned_s;         /* of what was planned only */
     int64_t started_ms;
+    struct loop_times times;
     unsigned n_before; /* iterations that were done before the call, by a checkpoint */
 
     char *prefix;   /* "m = t < -900; _x = where(m, 0, t); ", or "" */

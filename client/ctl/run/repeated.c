@@ -84,10 +84,7 @@ static void explain(const struct run_options *o, const struct gad_repeat_outcome
 int run_repeated(struct run_options *o, struct gad_client *client)
 {
     struct gad_repeat_outcome outcome;
-    int r = o->queue_timeout_ms == 0 && o->deadline_ms == 0
-                ? 0
-                : error_set(&o->error, GAD_BAD_ARGUMENT, "repeat",
-                            "--repeat makes many jobs; --queue-timeout and --deadline are of one");
+    int r = 0;
     for (unsigned i = 0; i < o->job.n_outputs && r == 0; i++)
         if (!o->job.outputs[i].name)
             r = find_name(o);
@@ -102,6 +99,8 @@ int run_repeated(struct run_options *o, struct gad_client *client)
                                        .label = o->label,
                                        .beyond = o->has_mode ? &o->beyond : NULL,
                                        .priority = o->priority,
+                                       .queue_timeout_ms = o->queue_timeout_ms,
+                                       .deadline_ms = o->deadline_ms,
                                        .step = tell,
                                        .is_cancelled = is_cancelled,
                                        .data = o,

@@ -12,6 +12,7 @@
 #include "client/array.h"
 #include "client/gpuarrayd-plan.h"
 #include "client/lib/arguments/identity.h"
+#include "client/lib/jobs/loop_times.h"
 #include "client/lib/views/move.h"
 #include "proto/error.h"
 #include "proto/util.h"
@@ -35,6 +36,7 @@ struct repeating {
     char *definitions;     /* of functions, in front of the steps */
     char *steps;           /* "u = ..., v = ..." */
     char *folder, *prefix; /* of the files' names, up to the number of steps */
+    struct loop_times times;
     uint64_t n_done;
     uint32_t at_once;
     unsigned n_args;
@@ -323,7 +325,10 @@ static int run_job(struct repeating *r, struct gad_repeat_outcome *ret, struct g
         return error_set(error, GAD_CANCELLED, NULL, "it was cancelled");
     int status = make_job(r, n_steps, &job, error);
     if (status == 0)
+        status = loop_times_give(&r->times, &job.options, error);
+    if (status == 0)
         status = move_submit(r->client, &job.options, &waiting, &stats, error);
+    status = loop_times_tell(&r->times, status, error);
     step_job_deinit(&job);
     release(r);
     if (status)
@@ -383,6 +388,8 @@ enum gad_status gad_repeat(struct gad_client *client, const struct gad_repeat *o
     struct gad_repeat_outcome *outcome = ret_outcome ? ret_outcome : &own;
     *outcome = (struct gad_repeat_outcome){0};
     int status = check(options, error);
+    if (status == 0)
+        r.times = loop_times_begin(options->queue_timeout_ms, options->deadline_ms);
     if (status == 0)
         status = run_all(&r, outcome, error);
     outcome->n_done = r.n_done;

@@ -294,6 +294,8 @@ static int find_positions(struct gad_client *client, struct gad_array *array,
                                   .outputs = &output,
                                   .engine = move->engine,
                                   .priority = move->priority,
+                                  .queue_timeout_ms = move->queue_timeout_ms,
+                                  .deadline_ms = move->deadline_ms,
                                   .label = move->label};
     struct gad_job *running;
     if (r == 0)

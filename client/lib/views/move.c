@@ -113,7 +113,11 @@ int move_init(struct move *move, struct gad_client *client, const struct gad_mov
               const struct move_result *result, unsigned n_sources,
               struct gad_array *const *sources, struct gad_error *error)
 {
-    *move = (struct move){.client = client, .options = options, .n_reads = 1};
+    *move =
+        (struct move){.client = client,
+                      .options = options,
+                      .n_reads = 1,
+                      .times = loop_times_begin(options->queue_timeout_ms, options->deadline_ms)};
     int r = check_result(result, error);
     if (r)
         return r;
@@ -291,12 +295,14 @@ int move_run_job(struct move *move, unsigned n_args, const struct gad_argument *
         .progress_ms = options->progress_ms,
         .exclusive = is_dense(move->to),
     };
-    enum gad_status status = gad_submit(move->client, &wanted, &job, error);
-    if (status)
-        return (int)status;
-    int r = wait_for(move, job, error);
+    int r = loop_times_give(&move->times, &wanted, error);
+    if (r == 0)
+        r = (int)gad_submit(move->client, &wanted, &job, error);
+    if (r)
+        return r;
+    r = wait_for(move, job, error);
     gad_job_free(job);
-    return r;
+    return loop_times_tell(&move->times, r, error);
 }
 
 static int run_request(struct move *move, const struct move_request *request,

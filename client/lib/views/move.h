@@ -3,6 +3,7 @@
 
 #include "client/array.h"
 #include "client/gpuarrayd-move.h"
+#include "client/lib/jobs/loop_times.h"
 
 /* What goes where along one axis of the destination:
  *
@@ -30,6 +31,7 @@ struct move {
     uint64_t total_bytes; /* of pieces */
     unsigned n_reads;     /* how often each of them is read */
     struct gad_job_stats stats;
+    struct loop_times times;
 };
 
 /* What comes out: the destination is made, or checked against it. No source may share its bytes. */

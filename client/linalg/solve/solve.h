@@ -11,6 +11,7 @@
 
 #include "client/array.h"
 #include "client/gpuarrayd-solve.h"
+#include "client/lib/jobs/loop_times.h"
 
 /* The file of the factor: n x n float64 in C order from offset_bytes on, and in front of that,
  * where there is a checkpoint, how far it is. */
@@ -47,6 +48,7 @@ struct solve {
     double planned_s;
     uint64_t carry_bytes;
     int64_t started_ms;
+    struct loop_times times;
     unsigned step, n_steps;
     struct gad_solved solved;
 };

@@ -48,12 +48,14 @@ static int plan(struct solve *s, const struct gad_job_options *options, struct g
     return 0;
 }
 
-static int run(struct solve *s, const struct gad_job_options *options, struct gad_error *error)
+static int run(struct solve *s, struct gad_job_options *options, struct gad_error *error)
 {
     const struct gad_move_options waiting = {.is_cancelled = s->options->run.is_cancelled,
                                              .progress_data = s->options->run.data};
     struct gad_job *job;
-    int r = (int)gad_submit(s->client, options, &job, error);
+    int r = loop_times_give(&s->times, options, error);
+    if (r == 0)
+        r = (int)gad_submit(s->client, options, &job, error);
     if (r)
         return r;
     r = move_wait(&waiting, job, error);
@@ -62,7 +64,7 @@ static int run(struct solve *s, const struct gad_job_options *options, struct ga
         s->reads.write_bytes += gad_job_stats(job)->write_bytes;
     }
     gad_job_free(job);
-    return r;
+    return loop_times_tell(&s->times, r, error);
 }
 
 int solve_run(struct solve *s, const struct solve_job *job, struct gad_error *error)
@@ -81,16 +83,16 @@ int solve_run(struct solve *s, const struct solve_job *job, struct gad_error *er
             args[n_args++] = (struct gad_argument){.name = names[i], .array = views[i]};
     const struct gad_output output = {.expr = job->expr, .to = views[3]};
     const struct gad_linalg_run *how = &s->options->run;
-    const struct gad_job_options options = {.n_args = n_args,
-                                            .args = args,
-                                            .n_outputs = 1,
-                                            .outputs = &output,
-                                            .engine = how->engine,
-                                            .priority = how->priority,
-                                            .label = how->label,
-                                            .progress = how->progress,
-                                            .progress_data = how->data,
-                                            .exclusive = true};
+    struct gad_job_options options = {.n_args = n_args,
+                                      .args = args,
+                                      .n_outputs = 1,
+                                      .outputs = &output,
+                                      .engine = how->engine,
+                                      .priority = how->priority,
+                                      .label = how->label,
+                                      .progress = how->progress,
+                                      .progress_data = how->data,
+                                      .exclusive = true};
     if (r == 0)
         r = s->only_plans ? plan(s, &options, error) : run(s, &options, error);
     s->reads.n_jobs += r == 0;

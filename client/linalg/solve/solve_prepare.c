@@ -145,6 +145,8 @@ int solve_init(struct solve *s, struct gad_client *client, enum gad_solve_kind k
     s->is_cholesky = kind == GAD_CHOLESKY || (kind == GAD_SOLVE && options && options->is_positive);
     int r = check(s, error);
     if (r == 0)
+        s->times = loop_times_begin(options->run.queue_timeout_ms, options->run.deadline_ms);
+    if (r == 0)
         r = choose_sizes(s, &least, error);
     if (r)
         return r;

@@ -136,6 +136,8 @@ static int write_tensor(struct writing *w, const struct gad_factors *f, enum gad
                                            .outputs = &output,
                                            .engine = options->engine,
                                            .priority = options->priority,
+                                           .queue_timeout_ms = options->queue_timeout_ms,
+                                           .deadline_ms = options->deadline_ms,
                                            .label = options->label,
                                            .progress = options->progress,
                                            .progress_data = options->progress_data,

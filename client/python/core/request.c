@@ -277,6 +277,12 @@ PyObject *request_set_times(PyObject *module, PyObject *args)
     return before;
 }
 
+void request_get_times(uint32_t *ret_queue_timeout_ms, uint32_t *ret_deadline_ms)
+{
+    *ret_queue_timeout_ms = queue_timeout_ms;
+    *ret_deadline_ms = deadline_ms;
+}
+
 bool request_init(struct request *request, struct session *session, PyObject *outputs,
                   PyObject *args, PyObject *engine, PyObject *priority, PyObject *label)
 {

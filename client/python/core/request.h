@@ -32,6 +32,7 @@ bool request_init(struct request *request, struct session *session, PyObject *ou
                   PyObject *args, PyObject *engine, PyObject *priority, PyObject *label);
 /* set_times(): of all requests that this thread makes from now on. */
 PyObject *request_set_times(PyObject *module, PyObject *args);
+void request_get_times(uint32_t *ret_queue_timeout_ms, uint32_t *ret_deadline_ms);
 /* None and False: no journal; True: where the library puts it; a path. Returns false with an
  * exception. */
 bool request_add_journal(struct request *request, PyObject *journal);

@@ -46,3 +46,25 @@ def test_times_that_are_none(gd, seconds):
         with pytest.raises(gd.errors.BadArgument) as caught:
             gd.time_limits(**{name: seconds})
         assert caught.value.argument == name
+
+
+def test_what_makes_many_jobs_ends_as_a_whole(gd, tmp_path):
+    x, seen = np.random.default_rng(1).random((40, 30, 20)), []
+    spd = np.eye(600) * 700 + np.ones((600, 600))
+    rows = np.broadcast_to(np.ones(8), (1 << 36, 8))
+
+    def decompose():
+        gd.tensor.cp(x, 2, iterations=10**6, tolerance=-1, checkpoint=tmp_path / "c.npz",
+                     callback=lambda iteration, *_: seen.append(iteration))
+
+    for seconds, begin in ((0.4, decompose), (0.4, decompose), (0.2, lambda: gd.linalg.qr(rows, "r")),
+                           (0.2, lambda: gd.cov(rows, rowvar=False)),
+                           (0.002, lambda: gd.linalg.cholesky(spd, memory=8 * 600 * 64, out=tmp_path / "l.npy")),
+                           (0.2, lambda: gd.repeat(10**6, "u + 1", u=x, to=tmp_path / "u.npy"))):
+        began = time.monotonic()
+        with gd.time_limits(deadline=seconds), pytest.raises(errors.DeadlineExceeded) as caught:
+            begin()
+        assert time.monotonic() - began < 5
+        assert caught.value.expected == f"to end within {seconds} s" and "its jobs" in str(caught.value)
+    assert seen == list(range(1, seen[-1] + 1)) and seen[-1] > 1  # the second goes on from the first
+    assert not (tmp_path / "l.npy").exists() and not (tmp_path / "u.npy").exists()

@@ -52,21 +52,24 @@ def test_many_steps_are_those_of_one_job_after_the_other(daemon, folder):
     np.testing.assert_array_equal(np.load(f"{folder}/x.npy"), w)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, "--deadline"])
 def test_the_same_command_goes_on_where_it_was_ended(daemon, folder, how):
     u = np.random.default_rng(2).standard_normal((300, 400)).astype("f4")
     np.save(f"{folder}/u.npy", u)
     words = [str(CTL), "run", "--json", "--repeat", "4000", f"{LAP}u = u + v; v = v + k*lap(u)",
              f"u={folder}/u.npy", "v=0.0", "k=0.001", "-o", f"u={folder}/o.npy"]
     env = {**os.environ, "GPUARRAYD_SOCKET": daemon.socket}
-    running = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not any(".repeat-" in name for name in os.listdir(folder)):
-        assert time.monotonic() < deadline and running.poll() is None
-        time.sleep(0.001)
-    running.send_signal(how)
-    assert running.wait(30) != 0
+    if how == "--deadline":
+        ended = subprocess.run([*words, how, "500ms"], env=env, capture_output=True, text=True, timeout=30)
+        assert "deadline-exceeded" in ended.stderr + ended.stdout
+    else:
+        running = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while not any(".repeat-" in name for name in os.listdir(folder)):
+            assert time.monotonic() < deadline and running.poll() is None
+            time.sleep(0.001)
+        running.send_signal(how)
+        assert running.wait(30) != 0
     left = [name for name in os.listdir(folder) if ".repeat-" in name]
     assert left and not os.path.exists(f"{folder}/o.npy")
     words[4] = str(max(int(name.split(".")[-3]) for name in left) + 16)  # a few steps more

@@ -30,6 +30,8 @@ PyObject *repeating_repeat(PyObject *self, PyObject *const *args, Py_ssize_t n)
         repeat.engine = request.options.engine;
         repeat.priority = request.options.priority;
         repeat.label = request.options.label;
+        repeat.queue_timeout_ms = request.options.queue_timeout_ms;
+        repeat.deadline_ms = request.options.deadline_ms;
         repeat.beyond = request.options.beyond;
         repeat.is_cancelled = run.is_cancelled;
         repeat.data = run.data;

@@ -5,6 +5,7 @@
 #include "core/linalg/solving.h"
 #include "core/linalg/loop.h"
 #include "core/make.h"
+#include "core/request.h"
 
 #include <string.h>
 
@@ -50,6 +51,7 @@ static bool read_call(struct solving *s, PyObject *const *args)
                           &is_upper, &is_positive, &options->run.engine, &options->run.priority,
                           &options->run.label))
         return false;
+    request_get_times(&options->run.queue_timeout_ms, &options->run.deadline_ms);
     options->memory_bytes = memory;
     options->is_upper = is_upper;
     options->is_positive = is_positive;

@@ -29,8 +29,11 @@ bool tensor_data_init(struct tensor_data *data, struct session *session, PyObjec
         return false;
     const struct gad_job_options *options = &data->request.options;
     data->operand = tensor_operand(data, 0);
-    data->run = (struct gad_linalg_run){
-        .engine = options->engine, .priority = options->priority, .label = options->label};
+    data->run = (struct gad_linalg_run){.engine = options->engine,
+                                        .priority = options->priority,
+                                        .label = options->label,
+                                        .queue_timeout_ms = options->queue_timeout_ms,
+                                        .deadline_ms = options->deadline_ms};
     return true;
 }
 
@@ -262,7 +265,9 @@ PyObject *tensor_reconstruct(PyObject *self, PyObject *const *args, Py_ssize_t n
                                               .storage = output->storage,
                                               .engine = data.run.engine,
                                               .priority = data.run.priority,
-                                              .label = data.run.label};
+                                              .label = data.run.label,
+                                              .queue_timeout_ms = data.run.queue_timeout_ms,
+                                              .deadline_ms = data.run.deadline_ms};
         enum gad_dtype dtype = args[6] == Py_True ? GAD_FLOAT32 : GAD_FLOAT64;
         if (loop_begin(&loop, session, Py_None, &data.run)) {
             struct gad_move_options waited = move;

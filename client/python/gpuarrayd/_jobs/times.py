@@ -26,7 +26,9 @@ class time_limits:  # noqa: N801: used as a function, as np.errstate
         with gd.time_limits(queue_timeout=30, deadline=600):
             gd.evaluate("sum(exp(x))", x=x)
 
-    Of evaluate(), submit(), compute(), save() and what they are used for, each job by itself.
+    Of evaluate(), submit(), compute(), save() and what they are used for, each job by itself; what
+    makes many jobs of one call, as decompositions and repeats, ends as a whole by the deadline, and
+    goes on from what it has kept when it is called again.
     Blocks may stand in each other: the inner one counts alone. In coroutines nothing should be
     awaited within the block, or the jobs of others that run meanwhile have the limits too.
 
