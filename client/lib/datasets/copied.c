@@ -44,13 +44,19 @@ bool loader_may_copy(const struct row_source *source)
            row_copier_is_in_memory(source);
 }
 
+/* Files may leave the memory, when others need it, and reading a window brings them back. */
 void loader_review_plan(struct gad_loader *loader)
 {
-    if (!loader->needs_copier || loader->plan != PLAN_DIRECT || is_copying(loader))
+    if (!loader->needs_copier)
         return;
-    loader->plan = PLAN_SCAN;
-    loader->group = 1;
-    snprintf(loader->note, sizeof(loader->note), "rows can not be copied from memory any more");
+    if (loader->plan == PLAN_DIRECT && !is_copying(loader)) {
+        loader->plan = PLAN_SCAN;
+        snprintf(loader->note, sizeof(loader->note), "rows can not be copied from memory now");
+    } else if (loader->plan == PLAN_SCAN && loader->to_make >= loader->filled.end &&
+               row_copier_can_go_on(loader->copier)) {
+        loader->plan = PLAN_DIRECT;
+        loader->note[0] = '\0';
+    }
 }
 
 static int add(struct gad_loader *loader, unsigned i, struct gad_error *error)
@@ -86,6 +92,8 @@ static uint64_t few(const struct gad_loader *loader)
 
 uint64_t loader_group(const struct gad_loader *loader)
 {
+    if (loader->plan == PLAN_SCAN)
+        return 1;
     return is_copying(loader) ? min_u64(few(loader), loader->group) : loader->group;
 }
 

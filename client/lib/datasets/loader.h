@@ -109,7 +109,7 @@ int loader_copy_rows(struct gad_loader *loader, struct gad_error *error) GAD_MUS
 uint64_t loader_group(const struct gad_loader *loader);
 uint64_t loader_most_ready(const struct gad_loader *loader);
 /* By the maker, after batches were read: short rows that are not copied after all are read in
- * order, through a window. */
+ * order, through a window, at whose end they may be copied again. */
 void loader_review_plan(struct gad_loader *loader);
 
 /* loader.c: to a batch of an epoch. seed NULL: it stays. */

@@ -166,18 +166,23 @@ static bool are_in_memory(const struct row_source *source, const struct row_orde
     return true;
 }
 
-/* Rows [from, to) of an order as a list. False: one of them goes elsewhere. */
+/* The n wanted rows whose places are first and those behind it, as a list in the order of places:
+ * stores that go on where the last one ended are worth more than rows that are read as they lie,
+ * which are far from each other all the same. False: one of them goes elsewhere. */
 static bool write_list(struct row_copier *copier, const struct row_source *source,
                        const struct row_order *order, const struct row_target *target,
-                       uint64_t from, uint64_t to)
+                       uint64_t first, uint64_t n)
 {
     uint64_t last = copier->target.size_bytes - source->row_bytes;
-    for (uint64_t i = from; i < to; i++) {
+    for (uint64_t i = 0; i < order->n; i++) {
+        uint64_t at = order->wanted[i].place - first;
+        if (at >= n) /* of another list */
+            continue;
         const char *place = row_target_place(target, order->wanted[i].place);
         uint64_t offset = (uint64_t)((uintptr_t)place - (uintptr_t)copier->target.map);
         if (offset > last)
             return false;
-        copier->list->rows[i - from] =
+        copier->list->rows[at] =
             (struct row_copy_row){offset_of(source, order->wanted[i].row), offset};
     }
     return true;
@@ -208,11 +213,11 @@ static bool copy(struct row_copier *copier, uint32_t file, const struct row_orde
     const struct row_source *source = copier->files[file].source;
     if (copier->state == COPIER_NOT_STARTED)
         copier->state = start(copier) ? COPIER_RUNS : COPIER_IS_GONE;
-    for (uint64_t from = 0; from < order->n && copier->state == COPIER_RUNS; from += LIST_ROWS) {
-        uint64_t to = min_u64(from + LIST_ROWS, order->n);
-        if (!write_list(copier, source, order, target, from, to))
+    for (uint64_t first = 0; first < order->n && copier->state == COPIER_RUNS; first += LIST_ROWS) {
+        uint64_t n = min_u64(order->n - first, LIST_ROWS);
+        if (!write_list(copier, source, order, target, first, n))
             return false;
-        if (!have_copied(copier, file, to - from))
+        if (!have_copied(copier, file, n))
             copier->state = COPIER_IS_GONE;
     }
     return copier->state == COPIER_RUNS;
@@ -254,6 +259,17 @@ bool row_copier_is_in_memory(const struct row_source *source)
     for (int64_t i = 0; i < (int64_t)N_SAMPLES; i++)
         if (!is_row_in_memory(source, source->n_rows / (int64_t)N_SAMPLES * i))
             return false;
+    return true;
+}
+
+bool row_copier_can_go_on(struct row_copier *copier)
+{
+    if (!copier || copier->state == COPIER_IS_GONE)
+        return false;
+    for (uint32_t i = 0; i < copier->n_files; i++)
+        if (!row_copier_is_in_memory(copier->files[i].source))
+            return false;
+    atomic_store(&copier->is_in_use, true);
     return true;
 }
 

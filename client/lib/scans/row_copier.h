@@ -28,3 +28,6 @@ bool row_copier_add(struct row_copier *copier, struct row_source *source) GAD_MU
 
 /* Whether the rows of the last gather of many were copied. By any thread. */
 bool row_copier_is_in_use(const struct row_copier *copier);
+/* By who gathers, after rows were not copied: whether they may be again, as they are in memory by
+ * now and the process is there. NULL allowed. */
+bool row_copier_can_go_on(struct row_copier *copier);

@@ -117,3 +117,26 @@ def test_short_rows_are_read_by_themselves_while_they_can_be_copied(gd, folder):
     order = gd.random.permutation(n, seed=3).compute()
     assert np.array_equal(np.concatenate([first, taken(batches)]), order.astype("f4"))
     assert "plan      scan" in loader.explain()
+
+
+def test_short_rows_that_left_the_memory_are_copied_again_after_a_window(gd, folder):
+    n, path = 80000, folder / "short.npy"
+    np.save(path, np.broadcast_to(np.arange(n, dtype="f4")[:, None], (n, 128)))
+    loader = gd.DataLoader(gd.Dataset(x=path), 500, shuffle=True, seed=3, memory="8M")
+    order = gd.random.permutation(n, seed=3).compute()
+    with open(path, "rb") as file:  # before the process maps it
+        os.fsync(file)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        try:
+            os.preadv(file.fileno(), [bytearray(1)], 1 << 20, os.RWF_NOWAIT)
+            pytest.skip("here files do not leave the memory")
+        except BlockingIOError:
+            pass
+    assert "plan      direct" in loader.explain()
+    columns, plans = [], []
+    for batch in loader:
+        columns.append(batch["x"][:, 0].copy())
+        plans.append("plan      scan" in loader.explain())
+    assert np.array_equal(np.concatenate(columns), order.astype("f4"))
+    assert any(plans) and not plans[-1]
+    assert "note" not in loader.explain() and len(copiers(path)) == 1

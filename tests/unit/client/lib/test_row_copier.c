@@ -121,3 +121,34 @@ Test(row_copier, looks_for_rows_in_memory_before_it_asks)
     cr_assert(eq(int, check_rows(1000, 0, region->map, 1024), 0));
     cr_assert(row_copier_is_in_use(copier));
 }
+
+Test(row_copier, brings_more_rows_than_a_list_has)
+{
+    enum { N = N_ROWS * WIDTH };
+    static int64_t rows[N];
+    const struct copied_memory memory = {region->fd, region->map, region->size_bytes};
+    const struct gather_options options = {0};
+    const struct row_target target = {&region->map, N, sizeof(float)};
+    struct row_copier *other = row_copier_new(&memory);
+    struct gad_array *array;
+    struct row_failure failure;
+    struct row_source small;
+    struct row_order order;
+    struct gad_error error;
+    char spec[128];
+    snprintf(spec, sizeof(spec), "%s:f4:%d", path, N);
+    cr_assert(eq(int, (int)gad_array_open(NULL, spec, &array, &error), 0), "%s", error.message);
+    cr_assert(eq(int, row_source_init(&small, array, "x", &error), 0));
+    gad_array_release(array);
+    cr_assert(other && row_copier_add(other, &small));
+    for (int64_t i = 0; i < N; i++)
+        rows[i] = i * 7919 % N;
+    cr_assert(eq(int, row_order_init(&order, N, rows), 0));
+    cr_assert(eq(int, gather(&small, &order, &target, &options, &failure), 0));
+    row_order_deinit(&order);
+    cr_assert(row_copier_is_in_use(other));
+    for (int64_t i = 0; i < N; i++)
+        cr_assert(((float *)region->map)[i] == (float)(rows[i] / WIDTH * 1000 + rows[i] % WIDTH));
+    row_copier_free(other);
+    row_source_deinit(&small);
+}
