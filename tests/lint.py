@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 TOP = pathlib.Path(sys.argv[1])
 MAY_INCLUDE = {
@@ -69,7 +70,7 @@ LEFT_OVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 MAX_LINES = 600
 MAX_COLUMNS = 100
 TOP_ENTRIES = {"proto", "kernels", "daemon", "client", "tests", "systemd", "meson.build",
-               "meson_options.txt", "README.md", "LICENSE", "build"}
+               "meson_options.txt", "pyproject.toml", "README.md", "LICENSE", "build"}
 
 faults = []
 
@@ -175,6 +176,9 @@ versions = [re.search(r"version: '([^']+)'", path.read_text())[1]
             for path in (TOP / "meson.build", PACKAGE / "meson.build")]
 if versions[0] != versions[1]:
     faults.append(f"meson.build says {versions[0]}, client/python/meson.build {versions[1]}")
+projects = [tomllib.loads((place / "pyproject.toml").read_text())["project"] for place in (TOP, PACKAGE)]
+if {**projects[0], "readme": ""} != {**projects[1], "readme": ""}:
+    faults.append("pyproject.toml and client/python/pyproject.toml describe two packages")
 
 graph = {}
 for path in TOP.glob("*/**/*.[ch]"):

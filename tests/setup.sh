@@ -21,7 +21,7 @@ is_known() {
 find_missing() {
     missing=
     for purpose; do
-        for choice in $(sed -n "s/^$purpose //p" "$top/tests/packages.txt"); do
+        for choice in $(sed -n "s/^$purpose \([^ ]*\).*/\1/p" "$top/tests/packages.txt"); do
             found=
             for package in $(printf '%s' "$choice" | tr '|' ' '); do
                 if [ "$package" = - ] && ! is_known "${choice%|-}"; then found=yes; fi

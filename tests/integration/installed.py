@@ -67,7 +67,6 @@ class Installed:
         env = {k: v for k, v in os.environ.items() if not k.startswith("GPUARRAYD")}
         return {**env, "PKG_CONFIG_PATH": str(self.at("libdir") / "pkgconfig"),
                 "LD_LIBRARY_PATH": str(self.at("libdir")),
-                "GPUARRAYD_DAEMON": str(self.at("bindir") / "gpuarrayd"),
                 "PATH": f"{self.at('bindir')}:{os.environ['PATH']}", **more}
 
     def flags(self, *words):

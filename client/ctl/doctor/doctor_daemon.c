@@ -4,10 +4,9 @@
  * is whether one could be started. Called by doctor.c.
  */
 #include "client/ctl/doctor/doctor.h"
+#include "proto/system/beside.h"
 
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static uint64_t number(struct json_object *map, const char *key)
 {
@@ -88,12 +87,6 @@ static void say_there(struct doctor *d)
     say_scans(d);
 }
 
-static bool is_program(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 static bool is_on_path(const char *name)
 {
     const char *list = getenv("PATH");
@@ -101,7 +94,7 @@ static bool is_on_path(const char *name)
         char path[512];
         size_t n = strcspn(list, ":");
         snprintf(path, sizeof(path), "%.*s/%s", (int)n, list, name);
-        if (n > 0 && is_program(path))
+        if (n > 0 && beside_is_program(path))
             return true;
         list += n + (list[n] == ':');
     }
@@ -111,11 +104,13 @@ static bool is_on_path(const char *name)
 static void say_startable(struct doctor *d)
 {
     const char *given = getenv("GPUARRAYD_DAEMON");
-    if (given && given[0] && !is_program(given))
+    char found[512];
+    if (given && given[0] && !beside_is_program(given))
         doctor_say(d, FINDING_PROBLEM,
                    "name the program gpuarrayd in GPUARRAYD_DAEMON, or unset it",
                    "no daemon runs, and %s (GPUARRAYD_DAEMON) is no program", given);
-    else if ((given && given[0]) || is_program(DOCTOR_BINDIR "/gpuarrayd") ||
+    else if ((given && given[0]) ||
+             beside_find("gpuarrayd", DOCTOR_BINDIR "/gpuarrayd", found, sizeof(found)) ||
              is_on_path("gpuarrayd"))
         doctor_say(d, FINDING_OK, NULL, "none runs; the first job starts a private one");
     else

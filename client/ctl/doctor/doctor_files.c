@@ -1,13 +1,13 @@
 /* doctor: the file systems where arrays are.
  *
  * The daemon reads and writes files of local file systems by itself; others are read for it by the
- * client, through a provider. Which it is, the list in proto/file_systems.c decides for both. The
- * type is looked up by the mount's id, as the daemon does; only what is local is asked for its free
- * space, since the others could keep us waiting. Called by doctor.c.
+ * client, through a provider. Which it is, the list in proto/system/file_systems.c decides for
+ * both. The type is looked up by the mount's id, as the daemon does; only what is local is asked
+ * for its free space, since the others could keep us waiting. Called by doctor.c.
  */
 #include "client/ctl/doctor/doctor.h"
 
-#include "proto/file_systems.h"
+#include "proto/system/file_systems.h"
 
 #include <errno.h>
 #include <fcntl.h>

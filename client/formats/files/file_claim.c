@@ -18,7 +18,7 @@
  * Called by HDF5 outputs.
  */
 #include "client/formats/files/file_claim.h"
-#include "proto/file_systems.h"
+#include "proto/system/file_systems.h"
 #include "proto/util.h"
 
 #include <fcntl.h>

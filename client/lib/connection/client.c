@@ -257,13 +257,18 @@ static int say_hello(struct gad_client *client, int64_t deadline, struct gad_err
     if (r)
         return r;
     uint64_t version = 0;
+    char server[64] = "";
     r = map_require_u64(&reply->message.result, "version", &version, error);
+    if (r == 0 && map_copy_str(&reply->message.result, "server", server, sizeof(server), NULL))
+        server[0] = '\0';
     reply_free(reply);
     if (r)
         return error_set(error, GAD_PROTOCOL, "hello", "the daemon does not say its version");
     if (version == PROTOCOL_VERSION)
         return 0;
-    error_set(error, GAD_VERSION, "version", "the daemon speaks another version of the protocol");
+    error_set(error, GAD_VERSION, "version",
+              "%s speaks another version of the protocol than libgpuarrayd " GPUARRAYD_VERSION,
+              server[0] ? server : "the daemon");
     error_expected(error, "%u", PROTOCOL_VERSION);
     error_found(error, "%llu", (unsigned long long)version);
     return GAD_VERSION;

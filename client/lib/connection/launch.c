@@ -12,6 +12,7 @@
 #include "client/lib/connection/launch.h"
 #include "client/clock.h"
 #include "client/lib/connection/spawn.h"
+#include "proto/system/beside.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -58,12 +59,6 @@ int launch_lock(const char *directory, int64_t deadline, int *ret_fd, struct gad
     return 0;
 }
 
-static bool is_program(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
 static bool find_on_path(char *ret_path)
 {
     const char *list = secure_getenv("PATH");
@@ -71,7 +66,8 @@ static bool find_on_path(char *ret_path)
         size_t n = strcspn(list, ":");
         char candidate[PATH_MAX];
         int length = snprintf(candidate, sizeof(candidate), "%.*s/gpuarrayd", (int)n, list);
-        if (n > 0 && n < PATH_MAX && (size_t)length < sizeof(candidate) && is_program(candidate))
+        if (n > 0 && n < PATH_MAX && (size_t)length < sizeof(candidate) &&
+            beside_is_program(candidate))
             return realpath(candidate, ret_path) != NULL;
         list += n + (list[n] == ':');
     }
@@ -84,12 +80,14 @@ static int find_daemon(const char *given, char *ret_path, struct gad_error *erro
     if (!given)
         given = secure_getenv("GPUARRAYD_DAEMON");
     if (given && given[0]) {
-        if (is_program(given) && realpath(given, ret_path))
+        if (beside_is_program(given) && realpath(given, ret_path))
             return 0;
         return error_set(error, GAD_NO_DAEMON, given, "%s is not a program that can be started",
                          given);
     }
-    if (is_program(GAD_BINDIR "/gpuarrayd") && realpath(GAD_BINDIR "/gpuarrayd", ret_path))
+    char found[PATH_MAX];
+    if (beside_find("gpuarrayd", GAD_BINDIR "/gpuarrayd", found, sizeof(found)) &&
+        realpath(found, ret_path))
         return 0;
     if (find_on_path(ret_path))
         return 0;

@@ -23,7 +23,7 @@
 #include "client/lib/jobs/job.h"
 #include "client/meaning.h"
 #include "proto/error.h"
-#include "proto/file_systems.h"
+#include "proto/system/file_systems.h"
 #include "proto/util.h"
 
 #include <linux/fs.h>

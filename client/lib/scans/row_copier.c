@@ -20,10 +20,10 @@
 #include "client/lib/memory/region.h"
 #include "client/rows/gather.h"
 #include "client/scan/row_copy.h"
+#include "proto/system/beside.h"
 #include "proto/util.h"
 #include "proto/packet.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -35,6 +35,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#define SCAN_NAME   "gpuarrayd-scan"
 #define LIST_ROWS   (UINT64_C(1) << 17)
 #define LIST_BYTES  (sizeof(struct row_copy_list) + LIST_ROWS * sizeof(struct row_copy_row))
 #define LEAST_BYTES (UINT64_C(256) << 10) /* less is read in the time of asking for it */
@@ -63,23 +64,6 @@ struct row_copier {
 };
 
 /* Starting ------------------------------------------------------------------------------------- */
-
-/* Beside this library where it was built, or where it was installed. ret_path has PATH_MAX bytes.
- */
-static bool find_program(char *ret_path)
-{
-    static const char installed[] = GAD_LIBEXECDIR "/gpuarrayd/gpuarrayd-scan";
-    char library[PATH_MAX];
-    Dl_info own;
-    if (dladdr(installed, &own) && own.dli_fname && realpath(own.dli_fname, library)) {
-        char *slash = strrchr(library, '/');
-        int n = snprintf(ret_path, PATH_MAX, "%.*s/scan/gpuarrayd-scan", (int)(slash - library),
-                         library);
-        if (n < PATH_MAX && access(ret_path, X_OK) == 0)
-            return true;
-    }
-    return snprintf(ret_path, PATH_MAX, "%s", installed) < PATH_MAX && access(ret_path, X_OK) == 0;
-}
 
 /* Where the array ends in its file. */
 static uint64_t end_of(const struct row_source *source)
@@ -130,7 +114,7 @@ static bool start(struct row_copier *copier)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
     copier->n_threads = (uint32_t)min_i64(max_i64(n, 1), ROW_COPY_MAX_THREADS);
-    if (!find_program(path) ||
+    if (!beside_find(SCAN_NAME, GAD_LIBEXECDIR "/gpuarrayd/" SCAN_NAME, path, sizeof(path)) ||
         region_map_memfd("gpuarrayd-rows", LIST_BYTES, &copier->list_fd, &list, &error))
         return false;
     copier->list = list;

@@ -26,6 +26,9 @@
 #include "core/session.h"
 #include "core/datasets/loader.h"
 
+#include <dlfcn.h>
+#include <string.h>
+
 /* Functions ------------------------------------------------------------------------------------ */
 
 static PyObject *versions(PyObject *module, PyObject *unused)
@@ -66,9 +69,26 @@ static int register_end(PyObject *module)
     return done ? 0 : -1;
 }
 
+/* The loader may find another library than the one that this was made with. */
+static int check_version(void)
+{
+    Dl_info library = {0};
+    if (strcmp(gad_version(), PACKAGE_VERSION) == 0)
+        return 0;
+    dladdr(gad_version(), &library);
+    PyErr_Format(PyExc_ImportError,
+                 "this package is gpuarrayd " PACKAGE_VERSION
+                 " and the loader found libgpuarrayd %s "
+                 "(%s): install both of one version, or unset LD_LIBRARY_PATH",
+                 gad_version(), library.dli_fname ? library.dli_fname : "?");
+    return -1;
+}
+
 static int exec(PyObject *module)
 {
     struct module_state *state = PyModule_GetState(module);
+    if (check_version() < 0)
+        return -1;
     base_watch_forks();
     if (!session_add_type(module, state) || !array_add_type(module, state) ||
         !job_add_type(module, state) || !plan_add_type(module, state) ||

@@ -9,12 +9,12 @@
  * A private daemon belongs to one user: the file of the system is not for it, and it reads none but
  * one that --config names.
  *
- * A worker is looked for beside our own executable (an installation in one folder), then in
- * ../worker or ../../client/scan (a build tree), then in the libexec directory. Called by main.c
- * and reload.c.
+ * A worker is looked for around our own executable (proto/system/beside.h), then in the libexec
+ * directory. Called by main.c and reload.c.
  */
 #include "daemon/broker/config/options.h"
 #include "daemon/broker/config/contradictions.h"
+#include "proto/system/beside.h"
 #include "proto/ops.h"
 #include "proto/util.h"
 
@@ -248,30 +248,12 @@ void options_reload(const struct options *running, struct options *ret_options,
 
 /* The worker ---------------------------------------------------------------------------------- */
 
-static int look_for_worker(const char *name, char *path, size_t n_bytes)
-{
-    static const char *const beside[] = {"", "../worker/", "../../client/scan/",
-                                         "../libexec/gpuarrayd/"};
-    char directory[256];
-    ssize_t n = readlink("/proc/self/exe", directory, sizeof(directory) - 1);
-    if (n > 0) {
-        directory[n] = '\0';
-        char *slash = strrchr(directory, '/');
-        slash[1] = '\0';
-        for (unsigned i = 0; i < ARRAY_LENGTH(beside); i++) {
-            snprintf(path, n_bytes, "%s%s%s", directory, beside[i], name);
-            if (access(path, X_OK) == 0)
-                return 0;
-        }
-    }
-    snprintf(path, n_bytes, "%s/%s", GAD_LIBEXECDIR "/gpuarrayd", name);
-    return access(path, X_OK) == 0 ? 0 : -ENOENT;
-}
-
 static int find_worker(const char *set, const char *name, char *path, size_t n_bytes)
 {
+    char installed[SETTING_PATH_SIZE];
+    snprintf(installed, sizeof(installed), GAD_LIBEXECDIR "/gpuarrayd/%s", name);
     if (!set[0])
-        return look_for_worker(name, path, n_bytes);
+        return beside_find(name, installed, path, n_bytes) ? 0 : -ENOENT;
     snprintf(path, n_bytes, "%s", set);
     return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
@@ -289,6 +271,6 @@ int options_find_cuda_worker(struct options *o)
 
 void options_find_scan(struct options *o)
 {
-    if (look_for_worker(SCAN_NAME, o->scan_path, sizeof(o->scan_path)) < 0)
+    if (find_worker("", SCAN_NAME, o->scan_path, sizeof(o->scan_path)) < 0)
         o->scan_path[0] = '\0';
 }

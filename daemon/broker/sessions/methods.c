@@ -72,7 +72,8 @@ static int handle_hello(const struct request *q, struct gad_error *error)
     if (r)
         return r;
     if (version != PROTOCOL_VERSION) {
-        error_set(error, GAD_VERSION, "version", "this server speaks version %u, not %llu",
+        error_set(error, GAD_VERSION, "version",
+                  "gpuarrayd " GPUARRAYD_VERSION " speaks version %u of the protocol, not %llu",
                   PROTOCOL_VERSION, (unsigned long long)version);
         error_expected(error, "%u", PROTOCOL_VERSION);
         error_found(error, "%llu", (unsigned long long)version);

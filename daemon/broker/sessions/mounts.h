@@ -3,7 +3,7 @@
 #pragma once
 
 #include "proto/error.h"
-#include "proto/file_systems.h"
+#include "proto/system/file_systems.h"
 
 #include <stddef.h>
 #include <stdint.h>

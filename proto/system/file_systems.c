@@ -6,7 +6,7 @@
  *
  * The daemon decides by it, and a client says by it beforehand what the daemon will decide.
  */
-#include "proto/file_systems.h"
+#include "proto/system/file_systems.h"
 #include "proto/util.h"
 
 #include <linux/magic.h>
