@@ -181,7 +181,8 @@ def test_many_pipelines_of_large_messages_do_not_add_up_in_the_broker(start):
     """60 connections, each with 8 inline jobs of 64 KiB under way, three times over: 60 MiB of requests
     and results, of which the limits let some 13 MiB be in the broker. malloc keeps gaps between them: most
     runs take 13 to 15.6 MB, on a busy machine up to 16.8. 20 MiB leave room for that, and are a third of what
-    would be there if requests and results added up."""
+    would be there if requests and results added up. Afterwards 60 open connections keep 0.7 MB and what is made
+    once (buffers, rings of samples, gaps) 1.3: 1.9 to 2.1 MiB together, of which 4 leave room for."""
     daemon = start()
     pid = daemon.process.pid
     daemon.counts()
@@ -208,7 +209,7 @@ def test_many_pipelines_of_large_messages_do_not_add_up_in_the_broker(start):
     assert not wrong
     assert most <= 20 * MIB, most
     assert all(w.call("ping") == {} for w in connections)
-    until(lambda: private_bytes(pid) <= at_rest + 2 * MIB, seconds=25)
+    until(lambda: private_bytes(pid) <= at_rest + 4 * MIB, seconds=25)
     for w in connections:
         w.close()
 
