@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -37,11 +38,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork() 
 
 
 def fork(call):
-    """Runs call() in a child, which ends without cleaning up; wait(pid) says how it went."""
+    """Runs call() in a child, which ends without cleaning up; wait(pid) says how it went. What other tests
+    left to the garbage collector stays in the parent: its finalizers may wait for threads that the child
+    lacks."""
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
+            gc.freeze()
             call()
             code = 0
         except BaseException:
@@ -58,7 +62,7 @@ def wait(pid, seconds=60):
         if done:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > end:
-            os.kill(pid, 9)
+            os.kill(pid, signal.SIGABRT)  # pytest's handler says where it hangs
             os.waitpid(pid, 0)
             return "it hangs"
         time.sleep(0.002)
