@@ -87,6 +87,7 @@ static void add_input(struct planner *p, const struct pass *pass, const struct p
                   .chunk_shape = chunk_shape_of(array, pass),
                   .is_decoded = array->at.kind == LOCATION_PROVIDER},
         .kind = array->at.kind,
+        .most_grains = planner_ring_grains(p, &array->at, false),
     };
 }
 
@@ -126,6 +127,7 @@ static void add_output(struct planner *p, const struct pass *pass, unsigned inde
                   .wants_runs = pass->reduced_axes != 0 ||
                                 (wanted->has_to && wanted->to.at.kind == LOCATION_FILE)},
         .kind = wanted->has_to ? wanted->to.at.kind : LOCATION_NONE,
+        .most_grains = wanted->has_to ? planner_ring_grains(p, &wanted->to.at, true) : UINT64_MAX,
     };
 }
 
@@ -471,7 +473,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
         .takes_steps = pass->repeats != 0 || pass->windows_used != 0,
     };
     struct operand_list list; /* large, so only what is used of it is written */
-    bool has_provider = false;
+    uint64_t most_grains = UINT64_MAX;
     bool has_swaths = planner_choose_swaths(p, index, &rules);
 
     if (!has_swaths)
@@ -486,7 +488,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
     for (unsigned i = 0; i < p->n_operands; i++) {
         list.operands[i] = p->operands[i].shape;
         planned->needs_slot |= p->operands[i].kind == LOCATION_FILE;
-        has_provider |= p->operands[i].kind == LOCATION_PROVIDER;
+        most_grains = min_u64(most_grains, p->operands[i].most_grains);
     }
     uint64_t of_products = pass->reduced_used & program_product_results(p->program);
     list_results(p, pass->reduced_used & ~of_products, &list);
@@ -511,7 +513,7 @@ static int cut(struct planner *p, unsigned index, uint64_t max_cells, bool is_be
             return r;
         measure_grain(planned, &list, n_copied, n_states, n_windows);
     }
-    planner_choose_tiles(p, index, has_provider);
+    planner_choose_tiles(p, index, most_grains);
     if (has_swaths)
         planner_set_swaths(p, index, &rules);
     *ret_fits = has_swaths || (planner_fit_nodes(p, index) && nodes_fit_slot(p, index, max_cells));

@@ -11,6 +11,7 @@ struct plan_blocks;
 struct planned_operand {
     struct geometry_operand shape;
     enum location_kind kind;
+    uint64_t most_grains; /* that a tile has of its ring; UINT64_MAX: it has none */
     int64_t strides[ARRAY_MAX_NDIM], chunk_shape[ARRAY_MAX_NDIM]; /* of one that is transposed */
     int64_t reach[ARRAY_MAX_NDIM]; /* of inputs that are near, or read by repeats */
 };
@@ -124,8 +125,12 @@ bool planner_add_checked(uint64_t *sum, uint64_t value);
 /* Of the largest box that an operand has in a grain, as it lies in a device's slot. */
 uint64_t planner_box_bytes(const struct geometry *g, const struct geometry_operand *operand);
 
-/* tiles.c: how many grains make a tile, at best. The geometry is there, for a device the room. */
-void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provider);
+/* tiles.c: how many grains make a tile, at best, and at most. The geometry is there, for a device
+ * the room. */
+void planner_choose_tiles(const struct planner *p, unsigned pass, uint64_t most_grains);
+/* How many grains a tile may have of a ring, which it shares with others; UINT64_MAX: it is none.
+ */
+uint64_t planner_ring_grains(const struct planner *p, const struct location *at, bool is_sink);
 /* Numbers of tiles, from tile_log2. */
 void planner_count_tiles(struct plan_pass *planned);
 uint64_t planner_ceil_shift(uint64_t value, unsigned shift);

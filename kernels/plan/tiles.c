@@ -2,8 +2,10 @@
  *
  * A tile grows as long as the engine says that it suits (plan_engine.h).
  *
- * A provider's blocks come one by one into few slots: with several grains a tile, few tiles would
- * hold all of them. So it has one, or a leaf.
+ * A provider's blocks come one by one into few slots. An engine that takes them grain by grain has
+ * tiles of one, or a leaf: with several, few tiles would wait for all of the ring. One that takes
+ * together what is there (blocks.c) has tiles of as many as a part of the ring has room for, so
+ * that the client fills or drains the others meanwhile.
  *
  * Where the grains of a chain are several, a tile is of one chain alone, at most the whole of it;
  * where each is a chain of its own, a tile is of several chains. A scan's tile is of one step
@@ -21,6 +23,8 @@
 #include "kernels/plan/planner.h"
 #include "proto/util.h"
 
+#define TILES_A_SOURCE      2 /* at least: one is filled while the other is read */
+#define TILES_A_SINK        4 /* likewise: room is taken before the device computes */
 #define MAX_LEAF_LOG2       3
 #define MAX_QR_LEAF_LOG2    8
 #define QR_LEAF_ROWS        4 /* for each column: combining two triangles costs little beside them */
@@ -119,8 +123,20 @@ static uint64_t grain_worst_ns(const struct planner *p, unsigned index)
     return ns;
 }
 
-/* The largest that suits the engine. */
-static unsigned choose_tile_log2(const struct planner *p, unsigned index)
+uint64_t planner_ring_grains(const struct planner *p, const struct location *at, bool is_sink)
+{
+    if (at->kind != LOCATION_PROVIDER)
+        return UINT64_MAX;
+    if (!p->limits->engine->fills_slots)
+        return 1;
+    uint64_t n = at->provider.n_slots;
+    if (at->provider.has_chunks) /* those that are blocks are of so many grains, or more */
+        n *= at->provider.slot_bytes / GRAIN_MAX_OPERAND_BYTES;
+    return max_u64(n / (is_sink ? TILES_A_SINK : TILES_A_SOURCE), 1);
+}
+
+/* The largest that suits the engine, of at most so many grains. */
+static unsigned choose_tile_log2(const struct planner *p, unsigned index, uint64_t most_grains)
 {
     const struct plan_pass *planned = &p->plan->passes[index];
     unsigned k = planned->leaf_log2;
@@ -134,7 +150,7 @@ static unsigned choose_tile_log2(const struct planner *p, unsigned index)
 
     if (program_qr_columns(p->program, &p->program->passes[index]) > 0)
         return k; /* triangles are combined leaf after leaf */
-    for (; can_grow(planned, k); k++) {
+    for (; can_grow(planned, k) && UINT64_C(2) << k <= most_grains; k++) {
         size.n_grains = UINT64_C(2) << k;
         size.n_tiles = tiles_at(planned, k + 1);
         if (!p->limits->engine->suits_tile(&size))
@@ -143,14 +159,13 @@ static unsigned choose_tile_log2(const struct planner *p, unsigned index)
     return k;
 }
 
-void planner_choose_tiles(const struct planner *p, unsigned pass, bool has_provider)
+void planner_choose_tiles(const struct planner *p, unsigned pass, uint64_t most_grains)
 {
     struct plan_pass *planned = &p->plan->passes[pass];
 
     if (planned->geometry.n_grains > 0) {
-        planned->tile_log2 = planned->leaf_log2 = choose_leaf_log2(p, pass);
-        if (!has_provider)
-            planned->tile_log2 = choose_tile_log2(p, pass);
+        planned->leaf_log2 = choose_leaf_log2(p, pass);
+        planned->tile_log2 = choose_tile_log2(p, pass, most_grains);
         if (p->limits->engine->can_pause)
             planned->tile_worst_ns = grain_worst_ns(p, pass) << planned->tile_log2;
     }

@@ -41,15 +41,17 @@ static uint64_t most_grains(const struct plan_product *product, enum product_pas
     return g->n_grains == 0 ? 0 : n;
 }
 
-static bool has_provider(struct planner *p)
+static uint64_t grains_of_rings(const struct planner *p)
 {
+    uint64_t n = UINT64_MAX;
+
     for (unsigned i = 0; i < p->program->n_inputs; i++)
-        if (p->request->args[p->program->inputs[i].arg].array.at.kind == LOCATION_PROVIDER)
-            return true;
+        n = min_u64(n, planner_ring_grains(p, &p->request->args[p->program->inputs[i].arg].array.at,
+                                           false));
     for (unsigned i = 0; i < p->program->n_outputs; i++)
-        if (p->request->outputs[i].has_to && p->request->outputs[i].to.at.kind == LOCATION_PROVIDER)
-            return true;
-    return false;
+        if (p->request->outputs[i].has_to)
+            n = min_u64(n, planner_ring_grains(p, &p->request->outputs[i].to.at, true));
+    return n;
 }
 
 /* Of all passes from `first` to `last` together. Where all of a turn's lie in one slot, as many as
@@ -58,7 +60,7 @@ static unsigned grains_of_turn(struct planner *p, enum product_pass first, enum 
                                uint64_t n_grains)
 {
     const struct plan_engine *engine = p->limits->engine;
-    uint64_t n = has_provider(p) ? 1 : engine->turn_grains(p->limits, n_grains);
+    uint64_t n = min_u64(engine->turn_grains(p->limits, n_grains), grains_of_rings(p));
 
     for (unsigned pass = first; pass <= last && engine->fills_slots; pass++) {
         const struct plan_pass *planned = &p->product->passes[pass];

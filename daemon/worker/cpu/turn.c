@@ -96,17 +96,17 @@ static void operand_memory(const struct tile *t, struct thread_context *th)
         const struct port *port = ports->inputs[i].port;
         if (port_can(port, PORT_STAGED))
             th->input_memory[i] = slot_place(t, staged_bytes(t, th, i), &offset, &spare);
-        else if (port->ring && t->has_blocks)
-            th->input_memory[i] = ring_slot_memory(port->ring, t->ring_slots[i]);
+        else if (port->ring && tile_has_blocks(t))
+            th->input_memory[i] = ring_slot_memory(port->ring, tile_ring_slot(t, t->grain, i));
     }
     for (unsigned i = 0; i < ports->n_outputs; i++) {
         const struct port *port = ports->outputs[i].port;
         int64_t n_bytes = output_bytes(t, port, &th->output_boxes[i]);
         if (is_output_staged(t, port))
             th->output_memory[i] = slot_place(t, n_bytes, &offset, &spare);
-        else if (port->ring && t->has_blocks)
+        else if (port->ring && tile_has_blocks(t))
             th->output_memory[i] =
-                ring_slot_memory(port->ring, t->ring_slots[REQUEST_MAX_ARGS + i]);
+                ring_slot_memory(port->ring, tile_ring_slot(t, t->grain, REQUEST_MAX_ARGS + i));
     }
     th->states = tile_pass(t)->repeats
                      ? (char *)t->slot + round_up_u64((uint64_t)offset, STATES_ALIGN)
@@ -246,7 +246,7 @@ static int grain_run(struct tile *t, struct thread_context *th)
         count_sink(t, th, begin);
     }
     if (!r && job->has_rings)
-        r = tile_give_blocks(t, th);
+        r = tile_give_blocks(t, TILE_SOURCES | TILE_SINKS, th);
     return r;
 }
 
@@ -329,7 +329,7 @@ static enum tile_outcome run_step(struct tile *t, struct thread_context *th)
     while (t->grain < t->end) {
         if (!sched_may_go_on(t, th))
             return TILE_FAILED;
-        if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
+        if (t->job->has_rings && !tile_has_blocks(t) && !tile_take_blocks(t, 1))
             return t->grain < t->end ? TILE_NEEDS_CLIENT : TILE_DONE;
         int r = steps[t->step].run_grain(t, th);
         if (r)

@@ -21,8 +21,10 @@
  * C are outside of the slot, and on the device alone (kernels/cuda/tile.h). What goes to a journal
  * first is packed as the journal has it.
  *
- * Blocks of rings are taken before staging and given back at the end: passes with rings have tiles
- * of one grain.
+ * Where clients answer block by block a tile goes to the device in rounds: each has the grains
+ * whose blocks are there, and room for what they give, when it begins (blocks.c). A source's block
+ * goes back as soon as it was copied, a sink's keeps its place until it is filled. Between rounds a
+ * tile has no slot: nobody's memory waits for a client.
  *
  * Called by compute and I/O threads, and by the main thread for small jobs.
  */
@@ -72,7 +74,9 @@ static void place(const struct tile *t, const struct port *port, const struct po
 static void place_at_home(const struct tile *t, const struct port *port, const struct port_box *box,
                           unsigned ring_index, struct engine_view *ret_view)
 {
-    void *memory = port->ring ? ring_slot_memory(port->ring, t->ring_slots[ring_index]) : NULL;
+    void *memory = NULL;
+    if (port->ring)
+        memory = ring_slot_memory(port->ring, tile_ring_slot(t, t->grain, ring_index));
     port->ops->place(port, box, memory, ret_view);
 }
 
@@ -151,11 +155,17 @@ static void take_places(struct cuda_work *work, const struct tile *t, unsigned n
     }
 }
 
+/* Behind the last grain that goes to the device with the one in hand. */
+static uint64_t round_end(const struct tile *t)
+{
+    return t->job->has_rings ? t->blocks_end : t->end;
+}
+
 static int begin(struct cuda_work *work, struct tile *t, struct thread_context *th, char *slot,
                  uint64_t slot_bytes)
 {
     const struct wjob *job = t->job;
-    uint64_t n_grains = t->end - t->grain;
+    uint64_t n_grains = round_end(t) - t->grain;
     assert(n_grains <= CUDA_TILE_MAX_GRAINS);
     const struct engine_room *room = &tile_plan(t)->room;
     cuda_results_begin(&work->results, t, th);
@@ -346,6 +356,8 @@ static int stage_grain(struct cuda_work *work, struct tile *t, struct thread_con
     output_views(work, work->code.n_grains, t, th);
     take_direct(work, t, th);
     r = copy_guarded(work, t, th, copy_inputs);
+    if (!r && t->job->has_rings)
+        r = tile_give_blocks(t, TILE_SOURCES, th);
     if (r)
         return r;
     add_grain(work, t, th);
@@ -368,15 +380,15 @@ static enum tile_outcome failed(struct thread_context *th, int r)
 static enum tile_outcome stage(struct cuda_work *work, struct tile *t, struct thread_context *th,
                                char *slot, uint64_t slot_bytes)
 {
-    if (t->job->has_rings && !t->has_blocks && !tile_take_blocks(t))
-        return is_stopped(t) ? TILE_FAILED : TILE_NEEDS_CLIENT;
     if (!t->is_in_slot) {
+        if (t->job->has_rings && !tile_take_blocks(t, CUDA_TILE_MAX_GRAINS))
+            return is_stopped(t) ? TILE_FAILED : t->grain < t->end ? TILE_NEEDS_CLIENT : TILE_DONE;
         int r = begin(work, t, th, slot, slot_bytes);
         if (r)
             return failed(th, r);
         t->is_in_slot = true;
     }
-    while (t->grain < t->end) {
+    while (t->grain < round_end(t)) {
         if (is_stopped(t))
             return TILE_FAILED;
         int r = stage_grain(work, t, th);
@@ -423,9 +435,9 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
     r = is_logged ? walk_log_store(t, th) : copy_guarded(work, t, th, copy_outputs);
     if (!r && !is_logged)
         r = tile_store(t, th);
-    if (!r && t->job->has_rings && t->grain + 1 == t->end) {
+    if (!r && t->job->has_rings) {
         box_fence();
-        r = tile_give_blocks(t, th);
+        r = tile_give_blocks(t, TILE_SINKS, th);
     }
     if (!r) {
         cuda_results_keep_states(&work->code, grain, t, th);
@@ -436,15 +448,17 @@ static int finish_grain(struct cuda_work *work, unsigned grain, struct tile *t,
 
 static enum tile_outcome finish(struct cuda_work *work, struct tile *t, struct thread_context *th)
 {
-    t->grain = t->end - work->code.n_grains;
-    for (unsigned grain = 0; t->grain < t->end; grain++) {
+    const uint64_t end = round_end(t);
+    t->grain = end - work->code.n_grains;
+    for (unsigned grain = 0; t->grain < end; grain++) {
         if (is_stopped(t))
             return TILE_FAILED;
         int r = finish_grain(work, grain, t, th);
         if (r)
             return failed(th, r);
     }
-    return TILE_DONE;
+    t->is_in_slot = t->is_computed = false;
+    return t->grain < t->end ? TILE_NEEDS_CLIENT : TILE_DONE;
 }
 
 /* Not one that loses the context: those end the process. */
@@ -486,7 +500,7 @@ static enum tile_outcome run_in_slot(struct cuda_engine *e, struct tile *t,
     if (t->is_computed)
         return cuda_tile_finish(work, t, th);
     enum tile_outcome outcome = cuda_tile_stage(work, t, th, t->slot, e->base.limits.slot_bytes);
-    if (outcome != TILE_DONE)
+    if (outcome != TILE_DONE || !t->is_in_slot) /* it may have ended before the round */
         return outcome;
     cuda_pipeline_submit(e, t);
     return TILE_ON_DEVICE;

@@ -1,8 +1,14 @@
 /* The rings of a job: what the scheduler asks of those of the stage in hand, and the blocks that a
- * tile has of them. Blocks are taken before a grain's arithmetic, all or none, and given back after
- * it, under the lock; clients are told afterwards (after some grains together, when those are
- * short) without it, since writing to their eventfds may block. When that happens is noted for the
- * main thread, which sends a signal to a thread that does not come back.
+ * tile has of them. Blocks are taken before a grain's arithmetic, all or none, and given back when
+ * it was read and computed, under the lock; clients are told afterwards (after some grains
+ * together, when those are short) without it, since writing to their eventfds may block. When that
+ * happens is noted for the main thread, which sends a signal to a thread that does not come back.
+ *
+ * A device is given several grains at once: those whose blocks are there. Since a few large copies
+ * cost it less than many small ones, a tile waits for all of its own while something else of the
+ * job is under way, but never holds one block while it waits for another, and never waits for a
+ * second one when it could have the first and nothing else goes on: a ring may have few of them,
+ * and a client that answers block by block is served so.
  *
  * Where an open axis ends is seen here, too: a tile whose next grain lies behind that ends before
  * it.
@@ -28,15 +34,39 @@ static bool have_blocks(const struct pass_ports *ports, uint64_t position)
     return true;
 }
 
+/* For n grains from this one on, the last first, since it comes last. */
+static bool have_all(const struct pass_ports *ports, uint64_t position, uint64_t n)
+{
+    for (unsigned i = 0; i < ports->n_rings; i++)
+        if (ports->rings[i].is_sink && ring_n_ready(ports->rings[i].port->ring) < n)
+            return false;
+    while (n > 0 && have_blocks(ports, position + n - 1))
+        n--;
+    return n == 0;
+}
+
+/* Of a tile with so many grains left. */
+static bool have_enough(const struct wjob *job, const struct pass_ports *ports, uint64_t position,
+                        uint64_t n_left)
+{
+    bool is_alone = job->n_in_flight == 0 && job->n_with_device == 0;
+    if (!job->fills_slots || is_alone || ports->n_rings == 0)
+        return have_blocks(ports, position);
+    return have_all(ports, position, min_u64(n_left, TILE_MAX_BLOCKS));
+}
+
 bool wjob_has_blocks(const struct tile *tile)
 {
-    return !tile->job->has_rings || tile->grain >= tile->job->walk.end_grain ||
-           have_blocks(tile->ports, tile_position(tile));
+    const struct wjob *job = tile->job;
+    uint64_t end = min_u64(tile->end, job->walk.end_grain);
+    return !job->has_rings || tile->grain >= end ||
+           have_enough(job, tile->ports, tile_position(tile), end - tile->grain);
 }
 
 bool wjob_has_next_blocks(const struct wjob *job)
 {
-    return !job->has_rings || have_blocks(job->walk.next.ports, job->walk.next.position);
+    const struct walk_next *next = &job->walk.next;
+    return !job->has_rings || have_enough(job, next->ports, next->position, next->n_grains);
 }
 
 static bool collect_one(struct wjob *job, struct ring *ring, bool is_last)
@@ -112,54 +142,75 @@ bool wjob_must_tell(const struct wjob *job, bool is_idle)
 
 /* A tile's blocks ---------------------------------------------------------------------------- */
 
-static void take_blocks(struct tile *t)
+static void take_blocks(struct tile *t, uint64_t grain)
 {
     uint32_t slot = 0;
     for (unsigned i = 0; i < t->ports->n_rings; i++) {
         const struct pass_ring *r = &t->ports->rings[i];
-        if (ring_take(r->port->ring, tile_position(t), &slot))
-            t->ring_slots[r->slot] = (uint8_t)slot;
+        if (ring_take(r->port->ring, t->first_position + grain, &slot))
+            t->ring_slots[grain % TILE_MAX_BLOCKS][r->slot] = (uint8_t)slot;
     }
-    t->has_blocks = true;
 }
 
-bool tile_take_blocks(struct tile *t)
+static bool may_take(const struct tile *t)
+{
+    const struct wjob *job = t->job;
+    return !job->status && t->blocks_end < job->walk.end_grain &&
+           have_blocks(t->ports, t->first_position + t->blocks_end);
+}
+
+static void take_more(struct tile *t, uint64_t end)
+{
+    for (; t->blocks_end < end && may_take(t); t->blocks_end++)
+        take_blocks(t, t->blocks_end);
+}
+
+/* Where no ring is looked at, all grains are there. */
+bool tile_take_blocks(struct tile *t, unsigned most)
 {
     struct wjob *job = t->job;
+    uint64_t end = t->end;
+    if (t->ports->n_rings > 0 || most == 1)
+        end = min_u64(end, t->grain + min_u64(most, TILE_MAX_BLOCKS));
     pthread_mutex_lock(job->lock);
-    if (!wjob_has_blocks(t))
-        wjob_collect(job);
+    t->blocks_begin = t->blocks_end = t->grain;
+    take_more(t, end);
+    if (t->blocks_end < end && wjob_collect(job))
+        take_more(t, end);
     t->end = min_u64(t->end, job->walk.end_grain);
     t->open_length = job->walk.length;
-    if (!job->status && t->grain < t->end && wjob_has_blocks(t))
-        take_blocks(t);
     pthread_mutex_unlock(job->lock);
-    return t->has_blocks;
+    return tile_has_blocks(t);
 }
 
 void tile_drop_blocks(struct tile *t)
 {
-    for (unsigned i = 0; i < t->ports->n_rings && t->has_blocks; i++)
-        ring_drop(t->ports->rings[i].port->ring, t->ring_slots[t->ports->rings[i].slot]);
-    t->has_blocks = false;
+    for (; t->blocks_begin < t->blocks_end; t->blocks_begin++)
+        for (unsigned i = 0; i < t->ports->n_rings; i++)
+            ring_drop(t->ports->rings[i].port->ring,
+                      tile_ring_slot(t, t->blocks_begin, t->ports->rings[i].slot));
 }
 
-static int give_blocks(struct tile *t, struct gad_error *error)
+static int give_blocks(struct tile *t, unsigned which, struct gad_error *error)
 {
     int status = 0;
     for (unsigned i = 0; i < t->ports->n_rings && !status; i++) {
         const struct pass_ring *r = &t->ports->rings[i];
-        status = ring_give(r->port->ring, tile_position(t), t->ring_slots[r->slot], error);
+        if (!(which & (r->is_sink ? TILE_SINKS : TILE_SOURCES)))
+            continue;
+        status =
+            ring_give(r->port->ring, tile_position(t), tile_ring_slot(t, t->grain, r->slot), error);
         t->job->wants_signal |= ring_has_asked(r->port->ring);
     }
-    t->has_blocks = false;
+    if (which & TILE_SINKS)
+        t->blocks_begin = t->grain + 1;
     return status;
 }
 
-int tile_give_blocks(struct tile *t, struct thread_context *th)
+int tile_give_blocks(struct tile *t, unsigned which, struct thread_context *th)
 {
     pthread_mutex_lock(t->job->lock);
-    int r = give_blocks(t, &th->error);
+    int r = give_blocks(t, which, &th->error);
     bool must_tell = wjob_must_tell(t->job, false);
     pthread_mutex_unlock(t->job->lock);
     return r || !must_tell ? r : wjob_signal(t->job, th);

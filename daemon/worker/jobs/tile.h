@@ -6,6 +6,8 @@
 #include "daemon/worker/jobs/wjob.h"
 #include "proto/wire/trace.h"
 
+#define TILE_MAX_BLOCKS 16u /* that it has of a ring at a time */
+
 enum tile_state {
     TILE_IN_HAND,        /* a compute thread is at it */
     TILE_READING,        /* in the queue of the I/O threads, or one is at it */
@@ -36,22 +38,27 @@ struct tile {
     enum tile_state state;
     enum walk_step step;
     unsigned pass;
-    const struct pass_ports *ports;        /* that it reads and writes; the walk's */
-    uint64_t index, grain, end;            /* of the stage; the grain in hand; behind the last */
-    uint64_t first_position;               /* a ring knows a grain as first_position + grain */
-    uint64_t prefetch_end;                 /* behind the last grain that will be read soon */
-    int64_t open_length;                   /* of the open axis, for the grain in hand */
-    uint64_t results_used;                 /* of the program's reductions, that it finds in the
-                                              carry: of earlier passes, and states of its scans */
-    unsigned n_states;                     /* so many of these */
-    void *slot;                            /* NULL: none */
-    bool has_begun, has_blocks, is_staged; /* the last two: of the grain in hand */
-    bool is_long;                          /* see struct walk_next */
-    bool is_kept;                          /* a spare thread is kept for it (aside.c) */
-    bool is_in_slot;                       /* with a device: it has begun to fill its slot */
-    bool is_computed;                      /* the device has ended, maybe before the turn did */
-    int device_error;                      /* then: 0 or the engine's */
-    uint8_t ring_slots[REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS]; /* inputs, outputs of the pass */
+    const struct pass_ports *ports; /* that it reads and writes; the walk's */
+    uint64_t index, grain, end;     /* of the stage; the grain in hand; behind the last */
+    uint64_t first_position;        /* a ring knows a grain as first_position + grain */
+    uint64_t prefetch_end;          /* behind the last grain that will be read soon */
+    int64_t open_length;            /* of the open axis, for the grain in hand */
+    uint64_t results_used;          /* of the program's reductions, that it finds in the
+                                       carry: of earlier passes, and states of its scans */
+    unsigned n_states;              /* so many of these */
+    void *slot;                     /* NULL: none */
+    bool has_begun, is_staged;      /* the last: the grain in hand */
+    bool is_long;                   /* see struct walk_next */
+    bool is_kept;                   /* a spare thread is kept for it (aside.c) */
+    bool is_in_slot;                /* with a device: it has begun to fill its slot */
+    bool is_computed;               /* the device has ended, maybe before the turn did */
+    int device_error;               /* then: 0 or the engine's */
+    uint64_t charged_ns;            /* for its time with the device so far */
+    /* blocks.c: of these grains it has the sinks' blocks, and until they are given back the
+     * sources'. */
+    uint64_t blocks_begin, blocks_end;
+    /* Of inputs, then outputs of the pass; of a grain at its number's place. */
+    uint8_t ring_slots[TILE_MAX_BLOCKS][REQUEST_MAX_ARGS + REQUEST_MAX_OUTPUTS];
     struct together together; /* with the grain in hand, in the slot */
     struct measure measure;
     /* walk_product.c: NULL, its product, with the turn that it is. */
@@ -162,11 +169,23 @@ int tile_engine_error(const struct tile *t, int r, const void *address, struct g
 /* -EFAULT of guard_call() in memory of the job's: the status. */
 int tile_region_fault(const struct wjob *job, const char *address, struct gad_error *error);
 
-/* blocks.c: the blocks of the grain in hand, in all rings. Take: false when some client has to do
- * something first. Give: the grain was computed; the clients are told. 0 or a status in th->error.
+/* blocks.c: the blocks of the grain in hand, and of those behind it as far as they are there, at
+ * most so many grains; in all rings. Take: false when some client has to do something first, or
+ * when the tile has ended before the grain in hand. Give, of the grain in hand: of sources, it was
+ * read; of sinks, it was computed. The clients are told. 0 or a status in th->error.
  */
-bool tile_take_blocks(struct tile *t);
-int tile_give_blocks(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;
+enum tile_blocks { TILE_SOURCES = 1u << 0, TILE_SINKS = 1u << 1 };
+bool tile_take_blocks(struct tile *t, unsigned most);
+int tile_give_blocks(struct tile *t, unsigned which, struct thread_context *th) GAD_MUST_CHECK;
+static inline bool tile_has_blocks(const struct tile *t)
+{
+    return t->grain < t->blocks_end;
+}
+/* In which slot of its ring a grain's block is; `ring`: as in struct pass_ring. */
+static inline uint8_t tile_ring_slot(const struct tile *t, uint64_t grain, unsigned ring)
+{
+    return t->ring_slots[grain % TILE_MAX_BLOCKS][ring];
+}
 /* Gives up what it holds of rings. Lock held. */
 void tile_drop_blocks(struct tile *t);
 /* Tells the clients of the job's rings what was asked. */

@@ -394,11 +394,13 @@ static void wait_for_turn(struct sched *s, struct tile *tile, enum tile_state st
     pthread_cond_signal(&s->compute_wake);
 }
 
-/* Users share the device by the time that it spends on them. */
-static void charge_device(struct sched *s, const struct tile *tile)
+/* Users share the device by the time that it spends on them. A tile may have been there before. */
+static void charge_device(struct sched *s, struct tile *tile)
 {
     const struct measure *m = &tile->measure;
-    sched_charge(s, tile->job, max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns)));
+    uint64_t ns = max_u64(m->kernel_ns, max_u64(m->to_device_ns, m->from_device_ns));
+    sched_charge(s, tile->job, ns - tile->charged_ns);
+    tile->charged_ns = ns;
 }
 
 /* The device may have been faster than the thread that gave it the tile. */

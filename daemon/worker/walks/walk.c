@@ -114,10 +114,11 @@ void walk_order_done(struct wjob *job, const struct tile *t)
 
 /* Stages ------------------------------------------------------------------------------------- */
 
-/* Enough for all threads, and so few that they stay in the caches. */
+/* Enough for all threads, and so few that they stay in the caches; 0: all that there are, of which
+ * a device takes several at once. */
 static uint32_t stream_blocks(const struct wjob *job)
 {
-    return (uint32_t)max_u64(UINT64_C(2) * job->n_threads, 6);
+    return job->fills_slots ? 0 : (uint32_t)max_u64(UINT64_C(2) * job->n_threads, 6);
 }
 
 /* What an earlier worker has asked a sink's client for may not have been told to it. */

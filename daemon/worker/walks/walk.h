@@ -71,8 +71,9 @@ enum walk_step {
 struct walk_next {
     const struct pass_ports *ports;
     uint64_t position; /* that rings know its first grain as */
-    uint64_t needs;    /* all tiles below this one are done before it begins */
-    bool is_long;      /* its arithmetic may take long (struct plan_pass) */
+    uint64_t n_grains;
+    uint64_t needs; /* all tiles below this one are done before it begins */
+    bool is_long;   /* its arithmetic may take long (struct plan_pass) */
 };
 
 struct walk_ops {

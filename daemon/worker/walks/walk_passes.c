@@ -49,10 +49,9 @@ void walk_runs_begin(struct wjob *job)
 void walk_runs_look(struct wjob *job)
 {
     struct walk_next *next = &job->walk.next;
-    uint64_t n_grains;
     *next = (struct walk_next){.ports = &job->walk.ports,
                                .is_long = plan_of(job)->tile_worst_ns > PLAN_LONG_TURN_NS};
-    plan_tile_grains(plan_of(job), job->walk.next_tile, &next->position, &n_grains);
+    plan_tile_grains(plan_of(job), job->walk.next_tile, &next->position, &next->n_grains);
 }
 
 void walk_runs_take(struct tile *t)

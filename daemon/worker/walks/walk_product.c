@@ -148,6 +148,7 @@ static void look(struct wjob *job)
     product_turn(w->product->planned, w->next_tile, &w->product->next);
     w->next = (struct walk_next){.ports = ports_of(job, &w->product->next),
                                  .position = w->next_tile * positions_of_turn(job),
+                                 .n_grains = w->product->next.n_grains,
                                  .needs = product_needs(w->product->planned, w->next_tile)};
 }
 

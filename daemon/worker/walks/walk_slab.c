@@ -69,6 +69,7 @@ static void look(struct wjob *job)
     slab_turn(planned, w->next_tile, &w->slab->next);
     w->next = (struct walk_next){.ports = ports_of(job, &w->slab->next),
                                  .position = w->next_tile * planned->most_grains,
+                                 .n_grains = w->slab->next.n_grains,
                                  .needs = slab_needs(planned, w->next_tile)};
 }
 

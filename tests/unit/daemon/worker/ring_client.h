@@ -26,7 +26,8 @@ struct client {
     char *memory;
     pthread_t thread;
     _Atomic bool is_over;
-    unsigned n_answers;
+    _Atomic unsigned n_answers;
+    struct client *after; /* it answers once for each answer of that one, and once more; or NULL */
     _Atomic unsigned fail_at; /* 0: never */
     _Atomic bool is_silent;
     /* Of an open stream: it ends so; -1: it is none. What it says of a block of so many rows from
@@ -85,12 +86,36 @@ static inline void answer(struct client *c, uint32_t slot, uint64_t *last)
     cr_assert(eq(i64, write(c->fds[2], &one, sizeof(one)), 8));
 }
 
+/* In the order of the array's first axis, as far as the other client has come. */
+static inline void answer_in_step(struct client *c, uint64_t *last)
+{
+    while (c->n_answers <= c->after->n_answers) {
+        uint32_t first = c->n_slots;
+        int64_t start = INT64_MAX;
+        for (uint32_t i = 0; i < c->n_slots; i++) {
+            const struct ring_entry *entry = ring_entry_at(c->memory, i);
+            if (atomic_load(&entry->request) == last[i] || entry->start[0] >= start)
+                continue;
+            first = i;
+            start = entry->start[0];
+        }
+        if (first == c->n_slots)
+            return;
+        answer(c, first, last);
+    }
+}
+
 static inline void *serve(void *argument)
 {
     struct client *c = argument;
     uint64_t last[RING_MAX_SLOTS] = {0}, count;
     while (!c->is_over) {
         struct pollfd p = {.fd = c->fds[1], .events = POLLIN};
+        if (c->after) {
+            answer_in_step(c, last);
+            (void)poll(NULL, 0, 1);
+            continue;
+        }
         if (poll(&p, 1, 5) <= 0 || c->is_silent)
             continue;
         cr_assert(eq(i64, read(c->fds[1], &count, sizeof(count)), 8));

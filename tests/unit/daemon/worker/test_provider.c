@@ -42,6 +42,73 @@ Test(provider, heap_arrays_go_through_rings_of_any_length)
     heap_to_heap(64, 4);
 }
 
+/* The client gives a block once it has the one before back: a tile of several must not wait for
+ * them. */
+Test(provider, a_client_that_needs_a_block_back_before_it_gives_the_next_is_served)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, out;
+    const int64_t shape[] = {40 * 65536 + 5};
+    float *a = floats(40 * 65536 + 5), *r = calloc(40 * 65536 + 5, sizeof(float));
+    harness_start(&h, 4 * MIB, 2);
+    client_start(&out, r, 4, 1, shape, 16, true);
+    client_start(&in, a, 4, 1, shape, 16, false);
+    in.after = &out;
+    job_init(&j, 1);
+    at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), &in);
+    at_provider(&j, job_output_to(&j, "a + 1", "r", DTYPE_FLOAT32, 1, shape), &out);
+    harness_run(&h, &j, &o);
+    cr_assert(eq(int, o.status, 0), "%s", o.error.message);
+    outcome_free(&o);
+    client_stop(&in);
+    client_stop(&out);
+    for (int64_t i = 0; i < shape[0]; i++)
+        cr_assert(r[i] == a[i] + 1, "element %lld", (long long)i);
+    harness_stop(&h);
+    free(a);
+    free(r);
+}
+
+/* While some of its blocks lie computed, some computed and not drained, some asked for. */
+Test(provider, a_job_whose_client_falls_silent_in_a_tile_gives_all_back)
+{
+    struct harness h;
+    struct test_job j;
+    struct outcome o;
+    struct client in, out;
+    const int64_t shape[] = {4000000};
+    float *a = floats(4000000), *r = calloc(4000000, sizeof(float));
+    harness_start(&h, 4 * MIB, 2);
+    for (unsigned n = 1; n < 30; n += 4) {
+        client_start(&out, r, 4, 1, shape, 16, true);
+        client_start(&in, a, 4, 1, shape, 16, false);
+        uint64_t descriptors = harness_stat(&h, "descriptors");
+        job_init(&j, 4);
+        at_provider(&j, job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), &in);
+        at_provider(&j, job_output_to(&j, "a + 1", "r", DTYPE_FLOAT32, 1, shape), &out);
+        harness_send(&h, &j);
+        while (out.n_answers < n)
+            (void)poll(NULL, 0, 1);
+        (n % 8 == 1 ? &in : &out)->is_silent = true;
+        unsigned n_looks = 0;
+        while (harness_stat(&h, "slots_lent") > 0)
+            cr_assert(lt(uint, n_looks++, 10000), "its slots wait for its client");
+        harness_cancel(&h, 4);
+        harness_receive(&h, &o, NULL);
+        if (o.status != 0) /* it may have ended before */
+            cr_assert(eq(int, o.status, GAD_CANCELLED));
+        outcome_free(&o);
+        check_unused(&h, descriptors);
+        client_stop(&in);
+        client_stop(&out);
+    }
+    harness_stop(&h);
+    free(a);
+    free(r);
+}
+
 /* Grains are the same wherever they lie: parts of a chunk in its slot, along either axis, or alone
  * in slots that no chunk fits. */
 static void sum_of_chunks(const int64_t *chunk_shape, uint64_t slot_bytes, unsigned n_blocks,

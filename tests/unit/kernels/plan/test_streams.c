@@ -21,6 +21,14 @@ static const struct plan_limits limits = {.engine = &plan_cpu,
                                           .n_threads = 2,
                                           .memory_bytes = UINT64_C(8) << 30};
 
+static const struct plan_limits device = {.engine = &plan_cuda,
+                                          .pool_bytes = 512u << 20,
+                                          .slot_bytes = 16u << 20,
+                                          .carry_limit_bytes = 16u << 20,
+                                          .n_threads = 2,
+                                          .memory_bytes = UINT64_C(8) << 30};
+static const struct plan_limits *with = &limits;
+
 static void set_array(struct array *array, int ndim, const int64_t *shape, bool is_stream)
 {
     *array = (struct array){.dtype = DTYPE_FLOAT64, .ndim = ndim, .at.kind = LOCATION_REGION};
@@ -64,7 +72,7 @@ static int plan_of(const char *expr)
         if (args[i].array.is_open)
             request.open_length = args[i].array.shape[0];
     cr_assert(zero(int, program_compile(&request, &program, &error)), "%s", error.message);
-    int r = plan_make(&request, program, false, &limits, &plan, &error);
+    int r = plan_make(&request, program, false, with, &plan, &error);
     program_free(program);
     return r;
 }
@@ -168,6 +176,38 @@ Test(streams, are_written_in_order)
     cr_assert(zero(int, plan_of("a - b")), "%s", error.message);
     reverse_strides(&args[1].array);
     expect_refusal("-b", "r", "goes through its axes in another order");
+}
+
+/* How many grains of rings a tile takes ------------------------------------------------------- */
+
+static uint64_t tile_grains(const char *expr)
+{
+    cr_assert(zero(int, plan_of(expr)), "%s: %s", expr, error.message);
+    return UINT64_C(1) << plan.passes[0].tile_log2;
+}
+
+Test(streams, give_a_device_as_many_blocks_as_leave_others_to_the_client)
+{
+    const int64_t shape[] = {32768 * 64}, chunk[] = {4 * 32768};
+    set_args(1, shape, 1, shape);
+    cr_assert(eq(u64, tile_grains("a + b"), 1)); /* grain by grain */
+    with = &device;
+    cr_assert(eq(u64, tile_grains("a + b"), 8));
+    output.has_to = true;
+    set_array(&output.to, 1, shape, true);
+    cr_assert(eq(u64, tile_grains("a + b"), 4));
+    for (unsigned n = 1; n <= 3; n++) { /* a tile needs one of them, whatever there is */
+        args[0].array.at.provider.n_slots = output.to.at.provider.n_slots = n;
+        cr_assert(eq(u64, tile_grains("a + b"), 1));
+    }
+    output.has_to = false;
+    struct location *at = &args[0].array.at;
+    at->provider.n_slots = 4; /* each of several grains */
+    at->provider.slot_bytes = 1 << 20;
+    at->provider.has_chunks = true;
+    memcpy(at->provider.chunk_shape, chunk, sizeof(chunk));
+    cr_assert(eq(u64, tile_grains("a + b"), 8));
+    with = &limits;
 }
 
 /* Open ones -------------------------------------------------------------------------------------
