@@ -75,7 +75,7 @@ integration_of_package() {
         failed=0
         integration "$build/asan" python-junit -m "not slow" test_core.py test_core_refusals.py \
             test_core_threads.py test_arguments.py test_evaluate.py test_fork.py test_futures.py \
-            test_interrupt.py test_loss.py
+            test_interrupt.py test_loss.py test_time_limits.py kernels/test_linalg_solve.py
         echo "$passed $failed" >"$build/asan/python-count"
     ) || true
     # shellcheck disable=SC2046

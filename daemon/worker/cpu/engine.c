@@ -81,6 +81,8 @@ int engine_cpu_new(const struct engine_cpu_config *config, struct engine **ret_e
         free(e);
         return r;
     }
+    /* Walks look into many rows at once, each in a page of its own. */
+    (void)madvise(e->pool, config->pool_bytes, MADV_HUGEPAGE);
     cpu_multiply_init();
     measure_cpu(e->cpu, e->pool, config->pool_bytes, config->n_threads, &e->limits.rates);
     *ret_engine = e;
