@@ -233,6 +233,10 @@ void ctl_hint(const struct gad_error *error, char *ret_hint, size_t n_bytes)
         snprintf(ret_hint, n_bytes, "%s", hint_no_engine(error));
     else if (status == GAD_BAD_EXPRESSION && strcmp(error->found, "','") == 0)
         snprintf(ret_hint, n_bytes, "several results of one job: 'm = mean(a); x = max(a)'");
+    else if (status == GAD_BAD_ARGUMENT && strstr(error->found, "along different axes"))
+        snprintf(ret_hint, n_bytes,
+                 "PRODUCER | tee >(gpuarrayctl run 'sum(a, axis=0)' a=-) | gpuarrayctl run "
+                 "'sum(a, axis=1)' a=-, in bash; or a file");
     else if (status == GAD_BAD_ARGUMENT && strstr(error->found, "in several passes"))
         snprintf(ret_hint, n_bytes,
                  "a file, or reductions along the same axes, or along all of them and the first, "

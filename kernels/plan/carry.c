@@ -28,7 +28,8 @@
 
 #include <inttypes.h>
 
-#define GOOD_SHARE 4 /* nodes of at least a quarter of their best size */
+#define GOOD_SHARE   4 /* nodes of at least a quarter of their best size */
+#define STREAM_SHARE 8 /* of what is there, for rounds of what comes from streams */
 
 static int cut_product(struct planner *p, unsigned index)
 {
@@ -143,6 +144,22 @@ static int try_whole(struct planner *p, const struct kept *kept, bool is_tight, 
     return is_room ? cut_stages(p, ret_fits) : 0;
 }
 
+static bool has_streams(const struct planner *p)
+{
+    for (unsigned i = 0; i < p->request->n_args; i++)
+        if (!p->request->args[i].is_scalar && planner_is_stream(&p->request->args[i].array))
+            return true;
+    return false;
+}
+
+/* Who waits for a program to make its elements leaves room for others meanwhile, some of which may
+ * read the same ones. */
+static bool choose_rounds(struct planner *p, uint64_t max_bytes)
+{
+    return (has_streams(p) && planner_choose_rounds(p, max_bytes / STREAM_SHARE)) ||
+           planner_choose_rounds(p, max_bytes);
+}
+
 /* The passes' axes are walked in the same order in rounds, so they are cut without any first. */
 static int try_rounds(struct planner *p, bool *ret_fits)
 {
@@ -154,7 +171,7 @@ static int try_rounds(struct planner *p, bool *ret_fits)
     if (r || !*ret_fits)
         return r;
     uint64_t tree_bytes = most_scratch_bytes(p, false, false);
-    *ret_fits = planner_choose_rounds(p, limit - tree_bytes);
+    *ret_fits = choose_rounds(p, limit - tree_bytes);
     if (!*ret_fits)
         return 0;
     p->room.tree_bytes = tree_bytes;

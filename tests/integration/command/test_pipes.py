@@ -100,7 +100,7 @@ def test_what_cannot_be_streamed_says_so_and_writes_nothing(daemon):
     failed(run(daemon, "a - mean(a)", "a=-", "-o", "-", data=a), "bad-argument", "in several passes")
     for text in ("s = sum(a, axis=0); m = mean(a, axis=1)", "s = sum(a, axis=0); m = std(a)"):
         failed(run(daemon, text, "a=-", "-o", "s=-", "-o", "m=m.npy", data=a), "bad-argument",
-               "reduces it along different axes", "max(a), mean(a) and the like beside sum(a, axis=0)")
+               "reduces it along different axes", "max(a), mean(a) and the like beside sum(a, axis=0)", "tee >(")
     failed(run(daemon, "a.T @ a", "a=-", "-o", "-", data=npy(np.ones((40, 30)))),
            "bad-argument", "matrix product")
     failed(run(daemon, "a +", "a=-", "-o", "-", data=a), "bad-expression")

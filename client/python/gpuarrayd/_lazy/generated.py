@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -25,6 +26,24 @@ if TYPE_CHECKING:
 
 Made = Callable[[], Iterable[Any]] | Iterable[Any]
 Slab = np.ndarray[Any, np.dtype[Any]]
+
+
+class _Branches(threading.local):
+    """In a thread: what stands for the runs of generators, by their ids (teed.py)."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, Iterator[Any]] = {}
+
+    @contextmanager
+    def standing(self, of: dict[int, Any]) -> Iterator[None]:
+        self.of = of
+        try:
+            yield
+        finally:
+            self.of = {}
+
+
+branches = _Branches()
 
 
 def described(dtype: DTypeLike, shape: object) -> tuple[np.dtype[Any], Shape]:
@@ -119,6 +138,9 @@ class GeneratorSource(Source):
 
     def _slabs(self) -> Iterator[Any]:
         """For one job."""
+        branch = branches.of.pop(id(self), None)
+        if branch is not None:
+            return branch
         if callable(self._made):
             made: Iterable[Any] = self._made()
         elif self._is_used:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from .. import errors
 from .._arguments.refusals import WrongType
 from .._arguments.storage import storage
+from . import teed
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
@@ -24,7 +25,8 @@ def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
             priority: int = 0, label: str | None = None, progress: Progress = False,
             tf32: bool = False) -> tuple[Any, ...]:
     """Several results in one pass over the data, as one job; reductions along other axes take one
-    pass more for each choice of axes.
+    pass more for each choice of axes. Of a generator, which is read once, there is a job for each
+    of these, all at the same time.
 
     Parameters
     ----------
@@ -55,7 +57,17 @@ def compute(*lazies: Operand, out: Any = None, engine: str | None = None,
     if len(made) == 1:
         return (made[0].compute(outs[0], engine=engine, priority=priority, label=label,
                                 progress=progress, tf32=tf32),)
-    return tuple(told(request(made, outs, engine, priority, label, tf32), Request.run, progress))
+    try:
+        return tuple(told(request(made, outs, engine, priority, label, tf32), Request.run,
+                          progress))
+    except errors.BadArgument as refused:
+        apart = _apart(made, refused)
+    results = teed.run(made, apart, lambda group: compute(
+        *[made[i] for i in group], out=[outs[i] for i in group], engine=engine, priority=priority,
+        label=label, progress=progress if 0 in group else False, tf32=tf32))
+    by_place = {i: one for group, some in zip(apart, results, strict=True)
+                for i, one in zip(group, some, strict=True)}
+    return tuple([by_place[i] for i in range(len(made))])
 
 
 Path = str | os.PathLike[str]
@@ -85,7 +97,7 @@ def save(path: Paths, array: Operand | None = None, *,
     path : str or path, or a dict
         "file.npy", "file.npz:x", "file.h5:/dataset", "store.zarr:/array" or "file.raw";
         existing ones are replaced, other datasets and arrays in them stay. A dict
-        {path: lazy} gives several in one pass over the data, as one job.
+        {path: lazy} gives several in one pass over the data, as compute() does.
     array : Lazy
         What is computed; not with a dict.
     engine, priority, label, progress, tf32
@@ -129,21 +141,29 @@ def save(path: Paths, array: Operand | None = None, *,
     refused = told_of_rows(list(pairs.values())) \
         if any(generators(lazy(one)._node) for one in pairs.values()) else None
     if isinstance(refused, errors.BadArgument):
-        from .streams import save_of_rows
-        if len(pairs) > 1:
-            raise errors.BadArgument("a lazy of a generator whose rows are read several times goes "
-                                     "into one file, by itself", argument="save",
-                                     expected="save(path, lazy)", found=f"{len(pairs)} files"
-                                     ) from refused
-        [(one, made_one)] = pairs.items()
-        result = save_of_rows(os.fspath(one), lazy(made_one), refused, storage(**stored), engine,
-                              priority, label)
-        return {one: result} if pairs is path else result
+        if len(pairs) == 1:
+            from .streams import save_of_rows
+            [(one, made_one)] = pairs.items()
+            result = save_of_rows(os.fspath(one), lazy(made_one), refused, storage(**stored),
+                                  engine, priority, label)
+            return {one: result} if pairs is path else result
+        names, lazies = list(pairs), [lazy(one) for one in pairs.values()]
+        saved = teed.run(lazies, teed.groups(lazies, refused), lambda group: save(
+            {names[i]: lazies[i] for i in group}, engine=engine, priority=priority, label=label,
+            progress=progress if 0 in group else False, tf32=tf32, **stored))
+        return {name: of[name] for name in names for of in saved if name in of}
     how = storage(**stored)
     made = request([lazy(one) for one in pairs.values()],
                    [To(os.fspath(one), how) for one in pairs], engine, priority, label, tf32)
     results = told(made, Request.run, progress)
     return dict(zip(pairs, results, strict=True)) if pairs is path else results[0]
+
+
+def _apart(made: Sequence[Lazy], refused: errors.BadArgument) -> list[list[int]]:
+    from .unbounded import generators
+    if not any(generators(one._node) for one in made):
+        raise refused
+    return teed.groups(made, refused)
 
 
 def told_of_rows(made: Sequence[Operand]) -> list[Planned] | errors.BadArgument:

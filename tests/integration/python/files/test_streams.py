@@ -75,8 +75,9 @@ def test_rows_that_are_read_several_times_go_in_chunks(gd, tmp_path, monkeypatch
         assert np.allclose(np.concatenate([np.empty((0, 3)), *blocks]), want)
         assert all(len(block) == (rows or len(block)) for block in blocks[:-1])
     assert np.allclose(gd.save(tmp_path / "r.npy", y).compute(), want)
-    with pytest.raises(gd.BadArgument, match="one file, by itself"):
-        gd.save({tmp_path / "a.npy": y, tmp_path / "b.npy": y * 2})
+    z = gd.from_generator(lambda: slabs(n), "f4", (n, 3))
+    with pytest.raises(gd.BadArgument, match="several passes"):  # of two, in chunks
+        gd.compute(y + (z - z.mean(axis=1, keepdims=True)), z.sum(axis=0))
     for made, found in ((n + 1, "more rows"), (n - 1, f"{n - 1} rows")):
         if made > 0:
             x = gd.from_generator(lambda: slabs(made), "f4", (n, 3))
@@ -84,6 +85,52 @@ def test_rows_that_are_read_several_times_go_in_chunks(gd, tmp_path, monkeypatch
                 (x - x.mean(axis=1, keepdims=True)).compute()
             assert raised.value.found == found and raised.value.expected == f"{n} rows"
     assert [p.name for p in tmp_path.iterdir()] == ["r.npy"]
+
+
+@pytest.mark.parametrize("n", [0, 5000, None])
+def test_results_along_different_axes_are_of_one_run_of_the_generator(gd, tmp_path, n):
+    def counted():
+        runs.append(1)
+        made = np.empty((777, 3), "f4")  # which is used again
+        for slab in slabs(5000 if n is None else n):
+            made[:len(slab)] = np.nan_to_num(slab)
+            yield made[:len(slab)]
+
+    runs = []
+    a = np.nan_to_num(WHOLE[:5000 if n is None else n]).astype("f8")
+    centred = a - a.mean(axis=1, keepdims=True)
+    x = gd.from_generator(counted, "f4", (n, 3)).astype("f8")
+    if n is not None:
+        out = np.empty(3)
+        first, second, third, total = gd.compute(x.sum(axis=0), x.mean(axis=1), x - x.mean(axis=1, keepdims=True),
+                                                 x.sum(), out=[out, None, None, None])
+        assert first is out and np.allclose(out, a.sum(axis=0)) and np.isclose(total, a.sum())
+        assert np.allclose(second, a.mean(axis=1)) and np.allclose(third, centred)
+        assert runs.pop() and not runs
+    names = [tmp_path / name for name in ("r.h5:/0", "r.npz:1", "c.npy", "t.npy")]
+    saved = gd.save(dict(zip(names, (x.sum(axis=0), x.mean(axis=1), x - x.mean(axis=1, keepdims=True), x.sum()))))
+    assert list(saved) == names and runs == [1]
+    for name, want in zip(names, (a.sum(axis=0), a.mean(axis=1), centred, a.sum())):
+        assert np.allclose(saved[name].compute(), want)
+
+
+def test_results_of_one_generator_fail_together(gd, folder, monkeypatch):
+    from gpuarrayd._lazy import teed
+    x = gd.from_generator(boom, "f4", SHAPE)
+    few = gd.from_generator(lambda: slabs(99), "f4", SHAPE)
+    for kind, text, x in ((gd.ProviderFailed, "the sensor is off", x), (gd.BadArgument, "several passes", x - x.mean()),
+                          (gd.ShortRead, "before the array was complete", few)):
+        with pytest.raises(kind, match=text):
+            gd.save({folder / "0.npy": x.sum(axis=0), folder / "1.npy": x.sum(axis=1)})
+    x = gd.from_generator(slabs, "f4", SHAPE)
+    with pytest.raises(gd.NotFound):
+        gd.save({folder / "0.npy": x.sum(axis=0), folder / "no" / "1.npy": x.sum(axis=1)})
+    monkeypatch.setattr(teed, "_PATIENCE_S", 0)
+    with pytest.raises(gd.ProviderFailed, match="has no room for the others") as raised:
+        gd.compute(x.sum(axis=0), x.sum(axis=1))
+    assert isinstance(raised.value.__cause__, gd.Busy)
+    assert not os.listdir(folder)
+    assert not [one for one in threading.enumerate() if one.name.startswith("gpuarrayd-results")]
 
 
 def test_a_job_that_cannot_begin_does_not_touch_the_generator(gd):
