@@ -119,7 +119,7 @@ ELSEWHERE = {
     "sudo systemctl enable --now gpuarrayd.socket": "test_units.py verifies the unit",
     'sudo usermod -aG gpuarrayd "$USER"': "install-trial.sh",
     "gpuarrayctl doctor": "test_doctor.py",
-    "pip install ./client/python": "python/test_package.py",
+    "pip install .": "python/test_package.py, wheel.sh",
 }
 
 
