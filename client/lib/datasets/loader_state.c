@@ -179,6 +179,9 @@ static int load(struct gad_loader *loader, json_object *state, struct gad_error 
     int r = check_files(loader, state, error); /* first: a file may have another shape now */
     if (r == 0)
         r = check_value(state, "dataset", dataset, error);
+    if (r == GAD_BAD_ARGUMENT && error)
+        snprintf(error->message, sizeof(error->message),
+                 "the state is of another dataset: names, dtypes or shapes of parts differ");
     if (r == 0)
         r = check_rows(loader, state, error);
     if (r == 0)

@@ -15,6 +15,7 @@ from .. import errors
 from .graph import Held, Node, Shape
 from .leaves import ArraySource
 from .picked import NoIndex, indices_of, is_mask, picked, positions_of
+from .unbounded import UNBOUNDED
 from .views import permuted
 
 Basic: TypeAlias = Callable[[Node, object], Node]
@@ -112,6 +113,8 @@ def _place(keys: list[Any]) -> tuple[int, bool]:
 
 
 def _check_mask(mask: Node, shape: Shape, axis: int) -> None:
+    if UNBOUNDED in shape[axis:axis + len(mask.shape)]:
+        return  # which is refused when elements are picked
     for i, size in enumerate(mask.shape):
         if shape[axis + i] != size:
             raise errors.BadIndex(

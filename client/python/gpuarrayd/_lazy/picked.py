@@ -238,8 +238,7 @@ def _of_part(part: Node, shape: Shape, where: Source, axis: int, n_axes: int, mo
 
 
 def _from(base: Source, where: Source, axis: int, n_axes: int, mode: str) -> Node:
-    if isinstance(base, GeneratorSource):
-        raise errors.BadArgument("elements of a stream cannot be picked: they come once and in "
-                                 "order", argument="[]", expected="a file or an array",
-                                 found=base.text())
+    if isinstance(base, GeneratorSource):  # computed first; of unknown length it refuses
+        from .moved import Moved, whole
+        base = Moved(base.shape, [whole(base)])
     return TakeSource(base, where, axis, n_axes, mode)

@@ -194,8 +194,9 @@ def test_what_else_is_refused(gd, tmp_path):
         x[gd.lazy(np.array([1])) + 0, [2]]
     with pytest.raises(IndexError, match="no elements"):
         x[:0][[0]]
-    with pytest.raises(gd.errors.BadArgument, match="stream"):
-        gd.from_generator(lambda: iter([np.zeros(3)]), "f8", (3,))[[1]]
+    for key in ([1], np.ones(3, bool)):
+        with pytest.raises(gd.errors.BadArgument, match="length"):
+            gd.from_generator(lambda: iter([np.zeros(3)]), "f8", (None,))[key]
     with pytest.raises(gd.errors.ReadOnly):
         gd.lazy(np.ones(2)).compute(out=x[[1]])
     with pytest.raises(gd.errors.BadShape):
@@ -253,3 +254,14 @@ def test_elements_by_arguments_inside_texts(gd, tmp_path):
                              ("1 + take(a + 1, k, axis=1)", gd.errors.BadShape, "arguments are picked from along any")):
         with pytest.raises(kind, match=says):
             gd.evaluate(text, local_dict=how)
+
+
+def test_of_what_a_generator_makes(gd):
+    x = np.arange(60.0).reshape(20, 3)
+    made = gd.from_generator(lambda: iter([x[:7], x[7:]]), "f8", x.shape)
+    i = np.array([5, -1, 5, 0])
+    assert np.array_equal(made[i].compute(), x[i])
+    assert np.array_equal((gd.take(made, [2, 0], axis=1) * 2).compute(), x[:, [2, 0]] * 2)
+    assert np.array_equal(made[x[:, 0] > 30].sum(axis=0).compute(), x[x[:, 0] > 30].sum(axis=0))
+    with pytest.raises(IndexError, match=r"20 at place \(1,\)"):
+        made[[3, 20]].compute()
