@@ -5,10 +5,12 @@
  * overlap only where there are several tiles, so a pass is cut into MIN_TILES unless they would be
  * of less than MIN_TILE_BYTES, of which a link takes about as long as it takes to begin. A kernel
  * cannot be interrupted, and other users' stand behind it: where its arithmetic may take longer
- * than PLAN_LONG_TURN_NS on a device that computes as fast as CORES of the cores for which costs
- * are known, the tile has fewer grains, down to one. The weakest device that is worth having has
- * some 50 lanes for float64 and 3000 for float32, each a few times slower than a core that computes
- * element by element, as those at their worst do. Of a loop one grain may be too much already:
+ * than PLAN_LONG_TURN_NS the tile has fewer grains, down to one. The weakest device that is worth
+ * having computes as fast as CORES of the cores for which costs are known: it has some 50 lanes for
+ * float64 and 3000 for float32, each a few times slower than a core that computes element by
+ * element, as those at their worst do, and was it measured, its rate of work is about CORES_WORK.
+ * One that is faster has as many more lanes of both, or yet more for float64; its tiles must be as
+ * much larger, to fill all of its processors. Of a loop one grain may be too much already:
  * MOST_LOOP_NS of an element are about two seconds of a grain, at their worst.
  *
  * Of a matrix product the device takes larger blocks than a thread: one multiplication has to fill
@@ -23,6 +25,7 @@
 #define MIN_TILES        8
 #define MIN_TILE_BYTES   (1024u * 1024)
 #define CORES            16u
+#define CORES_WORK       6e11
 #define MOST_LOOP_NS     1000000u
 #define BUSY_TILES       16u
 #define TURNS            4 /* LOADs of a step, STOREs of a tile */
@@ -58,6 +61,11 @@ static uint64_t windows_worst_ns(const struct plan_tile_size *size)
     return n_looks * OP_WINDOW_LOOK_WORST_NS * size->room->n_elements;
 }
 
+static double cores_of(const struct plan_limits *limits)
+{
+    return CORES * max_f64(limits->rates.work / CORES_WORK, 1);
+}
+
 static bool makes_operand(const struct program *program, const struct program_window *window)
 {
     return !encode_window_operand(program, window);
@@ -66,12 +74,12 @@ static bool makes_operand(const struct program *program, const struct program_wi
 static bool suits_tile(const struct plan_tile_size *size)
 {
     uint64_t moved = size->room->input_bytes + size->room->output_bytes;
-    uint64_t worst_ns = size->worst_ns + windows_worst_ns(size);
+    double worst_ns = (double)(size->worst_ns + windows_worst_ns(size));
 
     return size->n_grains <= CUDA_TILE_MAX_GRAINS &&
            cuda_tile_need_bytes(size->program, size->pass, size->n_grains, size->room) <=
                size->limits->slot_bytes &&
-           worst_ns / CORES * size->n_grains <= PLAN_LONG_TURN_NS &&
+           worst_ns / cores_of(size->limits) * (double)size->n_grains <= PLAN_LONG_TURN_NS &&
            (moved * (size->n_grains / 2) < MIN_TILE_BYTES || size->n_tiles >= MIN_TILES);
 }
 

@@ -35,7 +35,7 @@
 #define HOST_MAX_COPY      ((uint64_t)64 * 1024 * 1024)
 #define SMALL_ELEMENTS     1000
 #define SMALL_CALLS        4  /* of the runtime, for a small tile, but for waiting */
-#define TURN_CALLS         15 /* for a tile of a pipeline */
+#define TURN_CALLS         14 /* for a tile of a pipeline */
 #define WORK_ELEMENTS      16384
 #define WORK_MAX_GRAINS    128u
 #define PRODUCT_EXTENT     64

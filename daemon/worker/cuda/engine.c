@@ -34,6 +34,8 @@ static struct engine *free_engine(struct engine *base)
         cuda_flight_deinit(&e->flights[i]);
     pthread_cond_destroy(&e->tiles.wake);
     pthread_cond_destroy(&e->multiplies.wake);
+    if (e->tiles.landed)
+        cuda_event_free(e->tiles.landed);
     cuda_flight_deinit(&e->small_flight);
     e->registered = registered_free(e->registered);
     e->card = card_free(e->card);
@@ -146,6 +148,8 @@ static int make_works(struct cuda_engine *e)
 static int make_flights(struct cuda_engine *e)
 {
     int r = cuda_flight_init(&e->small_flight, true);
+    if (!r)
+        r = cuda_event_new(true, &e->tiles.landed);
     for (unsigned i = 0; i < e->base.n_device_flights && !r; i++)
         r = cuda_flight_init(&e->flights[i], false);
     return r;

@@ -50,19 +50,20 @@ struct cuda_work {
     struct cuda_results results;
 };
 
+/* Each is a call of the host's for every tile: when a kernel and a copy back begin follows from
+ * these and from the flight before, since each of the three has a stream that does one after the
+ * other. */
 enum cuda_mark {
-    MARK_TO_BEGIN,
+    MARK_BEGIN, /* of the copy to the device; of a MULTIPLY */
     MARK_TO_END,
-    MARK_KERNEL_BEGIN,
     MARK_KERNEL_END,
-    MARK_FROM_BEGIN,
-    MARK_FROM_END, /* the last: waited for */
+    MARK_END, /* waited for */
     MARK_N,
 };
 
 struct cuda_flight {
     struct tile *tile;        /* NULL: free */
-    bool is_multiply;         /* of the marks it has those of the kernel, and the last */
+    bool is_multiply;         /* of the marks it has the first and the last */
     uint64_t expected_ns;     /* of a MULTIPLY; else 0 */
     cuda_event marks[MARK_N]; /* NULL: it is not set */
 };
@@ -77,7 +78,11 @@ struct cuda_line {
     bool has_thread;
     unsigned first, most; /* of the engine's flights, a ring: the oldest first */
     unsigned oldest, n_flying;
-    uint64_t flying_ns;              /* what those are expected to take, as far as that matters */
+    uint64_t flying_ns; /* what those are expected to take, as far as that matters */
+    /* The device thread's: of the tile that landed last. */
+    bool has_landed;
+    cuda_event landed;               /* its MARK_END */
+    uint64_t behind_kernel_ns;       /* from its MARK_KERNEL_END to there */
     struct tile *queue, **queue_end; /* by tile->next */
 };
 
@@ -161,12 +166,14 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
 /* The same of a MULTIPLY. */
 int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
                          const struct tile *t) GAD_MUST_CHECK;
-/* The device has ended: adds what it took. 0 or a runtime error. */
+/* The device has ended: what it took, and how long before the end that began. It is the line's last
+ * one now. 0 or a runtime error. */
 struct cuda_flight_times {
     uint64_t to_ns, kernel_ns, from_ns;
+    uint64_t to_before_ns, kernel_before_ns;
 };
-int cuda_flight_measure(const struct cuda_flight *f, struct measure *m,
-                        struct cuda_flight_times *ret_times) GAD_MUST_CHECK;
+int cuda_flight_measure(struct cuda_line *line, struct cuda_flight *f,
+                        struct cuda_flight_times *ret) GAD_MUST_CHECK;
 
 static inline struct cuda_work *cuda_work_of(const struct cuda_engine *e, const struct tile *t)
 {

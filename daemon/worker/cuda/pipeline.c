@@ -34,8 +34,8 @@ int cuda_flight_init(struct cuda_flight *f, bool is_small)
 {
     int r = 0;
     *f = (struct cuda_flight){.tile = NULL};
-    for (unsigned i = is_small ? MARK_FROM_END : 0; i < MARK_N && !r; i++)
-        r = cuda_event_new(i == MARK_FROM_END, &f->marks[i]);
+    for (unsigned i = is_small ? MARK_END : 0; i < MARK_N && !r; i++)
+        r = cuda_event_new(i == MARK_END, &f->marks[i]);
     return r;
 }
 
@@ -59,7 +59,7 @@ void cuda_flight_deinit(struct cuda_flight *f)
 
 static int submit_to(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
 {
-    int r = record(f, MARK_TO_BEGIN, stream);
+    int r = record(f, MARK_BEGIN, stream);
     if (!r)
         r = direct_copy_to(&work->in, work->device_slot, work->code.slot,
                            cuda_tile_to_device_bytes(&work->code), stream);
@@ -69,8 +69,6 @@ static int submit_to(struct cuda_flight *f, const struct cuda_work *work, cuda_s
 static int submit_kernel(struct cuda_flight *f, const struct cuda_work *work, cuda_stream stream)
 {
     int r = wait_at(f, MARK_TO_END, stream);
-    if (!r)
-        r = record(f, MARK_KERNEL_BEGIN, stream);
     if (!r)
         r = cuda_tile_launch(&work->code, work->device_slot, stream);
     return r ? r : record(f, MARK_KERNEL_END, stream);
@@ -82,18 +80,16 @@ static int submit_from(struct cuda_flight *f, const struct cuda_work *work, cuda
     cuda_tile_from_device(&work->code, &offset, &n_bytes);
     int r = wait_at(f, MARK_KERNEL_END, stream);
     if (!r)
-        r = record(f, MARK_FROM_BEGIN, stream);
-    if (!r)
         r = direct_copy_from(&work->out, work->code.slot, work->device_slot, offset, n_bytes,
                              stream);
-    return r ? r : record(f, MARK_FROM_END, stream);
+    return r ? r : record(f, MARK_END, stream);
 }
 
 static void drain(const struct cuda_flight *f, cuda_stream stream)
 {
-    int r = cuda_event_record(f->marks[MARK_FROM_END], stream);
+    int r = cuda_event_record(f->marks[MARK_END], stream);
     if (!r)
-        r = cuda_event_wait(f->marks[MARK_FROM_END]);
+        r = cuda_event_wait(f->marks[MARK_END]);
     if (r)
         device_fault("waiting for the device after a failed submission", r);
 }
@@ -119,12 +115,10 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
 
 static int submit_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
 {
-    int r = cuda_event_record(f->marks[MARK_KERNEL_BEGIN], card->products);
+    int r = cuda_event_record(f->marks[MARK_BEGIN], card->products);
     if (!r)
         r = cuda_product_multiply(card, t);
-    if (!r)
-        r = cuda_event_record(f->marks[MARK_KERNEL_END], card->products);
-    return r ? r : cuda_event_record(f->marks[MARK_FROM_END], card->products);
+    return r ? r : cuda_event_record(f->marks[MARK_END], card->products);
 }
 
 int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
@@ -138,21 +132,42 @@ int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const s
     return r;
 }
 
-int cuda_flight_measure(const struct cuda_flight *f, struct measure *m,
-                        struct cuda_flight_times *ret_times)
+static int measure_multiply(const struct cuda_flight *f, struct cuda_flight_times *ret)
 {
-    uint64_t to_ns = 0, kernel_ns = 0, from_ns = 0;
-    int r =
-        cuda_event_elapsed_ns(f->marks[MARK_KERNEL_BEGIN], f->marks[MARK_KERNEL_END], &kernel_ns);
-    if (!r && !f->is_multiply)
-        r = cuda_event_elapsed_ns(f->marks[MARK_TO_BEGIN], f->marks[MARK_TO_END], &to_ns);
-    if (!r && !f->is_multiply)
-        r = cuda_event_elapsed_ns(f->marks[MARK_FROM_BEGIN], f->marks[MARK_FROM_END], &from_ns);
-    m->to_device_ns += to_ns;
-    m->kernel_ns += kernel_ns;
-    m->from_device_ns += from_ns;
-    *ret_times = (struct cuda_flight_times){to_ns, kernel_ns, from_ns};
+    int r = cuda_event_elapsed_ns(f->marks[MARK_BEGIN], f->marks[MARK_END], &ret->kernel_ns);
+    ret->kernel_before_ns = ret->kernel_ns;
     return r;
+}
+
+/* A kernel and a copy back begin when what they wait for has ended, or the one before theirs. */
+int cuda_flight_measure(struct cuda_line *line, struct cuda_flight *f,
+                        struct cuda_flight_times *ret)
+{
+    uint64_t to_kernel_end_ns, behind_ns, since_ns = UINT64_MAX / 2;
+    *ret = (struct cuda_flight_times){.to_ns = 0};
+    if (f->is_multiply)
+        return measure_multiply(f, ret);
+    int r = cuda_event_elapsed_ns(f->marks[MARK_BEGIN], f->marks[MARK_TO_END], &ret->to_ns);
+    if (!r)
+        r = cuda_event_elapsed_ns(f->marks[MARK_TO_END], f->marks[MARK_KERNEL_END],
+                                  &to_kernel_end_ns);
+    if (!r)
+        r = cuda_event_elapsed_ns(f->marks[MARK_KERNEL_END], f->marks[MARK_END], &behind_ns);
+    if (!r && line->has_landed)
+        r = cuda_event_elapsed_ns(line->landed, f->marks[MARK_END], &since_ns);
+    line->has_landed = !r;
+    if (r)
+        return r;
+    uint64_t since_kernel_ns = since_ns + line->behind_kernel_ns;
+    ret->kernel_ns = min_u64(to_kernel_end_ns, max_u64(since_kernel_ns, behind_ns) - behind_ns);
+    ret->from_ns = min_u64(behind_ns, since_ns);
+    ret->kernel_before_ns = ret->kernel_ns + behind_ns;
+    ret->to_before_ns = ret->to_ns + to_kernel_end_ns + behind_ns;
+    cuda_event landed = line->landed;
+    line->landed = f->marks[MARK_END];
+    f->marks[MARK_END] = landed;
+    line->behind_kernel_ns = behind_ns;
+    return 0;
 }
 
 /* The trace: by the device's clock, from the moment on the host's at which the last event was seen.
@@ -171,14 +186,10 @@ static void add_span(const struct cuda_engine *e, const struct tile *t, enum tra
 }
 
 /* What began so long before the end that it is before the machine's begin is left out. */
-static void add_from(const struct cuda_engine *e, const struct cuda_flight *f, enum cuda_mark begin,
-                     enum trace_kind kind, enum trace_lane lane, uint64_t end_ns,
-                     uint64_t duration_ns)
+static void add_before(const struct cuda_engine *e, const struct cuda_flight *f,
+                       enum trace_kind kind, enum trace_lane lane, uint64_t end_ns,
+                       uint64_t before_ns, uint64_t duration_ns)
 {
-    uint64_t before_ns = duration_ns;
-    if (begin != MARK_FROM_BEGIN &&
-        cuda_event_elapsed_ns(f->marks[begin], f->marks[MARK_FROM_END], &before_ns))
-        return; /* the next call tells why */
     if (before_ns < end_ns)
         add_span(e, f->tile, kind, lane, end_ns - before_ns, duration_ns);
 }
@@ -186,13 +197,14 @@ static void add_from(const struct cuda_engine *e, const struct cuda_flight *f, e
 static void trace_flight(const struct cuda_engine *e, const struct cuda_flight *f,
                          const struct cuda_flight_times *times, uint64_t end_ns)
 {
-    add_from(e, f, MARK_KERNEL_BEGIN, TRACE_KERNEL,
-             f->is_multiply ? TRACE_LANE_PRODUCTS : TRACE_LANE_KERNELS, end_ns, times->kernel_ns);
+    add_before(e, f, TRACE_KERNEL, f->is_multiply ? TRACE_LANE_PRODUCTS : TRACE_LANE_KERNELS,
+               end_ns, times->kernel_before_ns, times->kernel_ns);
     if (f->is_multiply)
         return;
-    add_from(e, f, MARK_TO_BEGIN, TRACE_TO_DEVICE, TRACE_LANE_TO_DEVICE, end_ns, times->to_ns);
-    add_from(e, f, MARK_FROM_BEGIN, TRACE_FROM_DEVICE, TRACE_LANE_FROM_DEVICE, end_ns,
-             times->from_ns);
+    add_before(e, f, TRACE_TO_DEVICE, TRACE_LANE_TO_DEVICE, end_ns, times->to_before_ns,
+               times->to_ns);
+    add_before(e, f, TRACE_FROM_DEVICE, TRACE_LANE_FROM_DEVICE, end_ns, times->from_ns,
+               times->from_ns);
 }
 
 /* The rings of flights ----------------------------------------------------------------------- */
@@ -322,12 +334,16 @@ static struct tile *land(struct cuda_line *line, int *ret_error)
     struct tile *t = f->tile;
     pthread_mutex_unlock(&e->lock);
     struct cuda_flight_times times;
-    int r = cuda_event_wait(f->marks[MARK_FROM_END]);
+    int r = cuda_event_wait(f->marks[MARK_END]);
     uint64_t end_ns = clock_ns();
     if (!r)
-        r = cuda_flight_measure(f, &t->measure, &times);
-    if (!r)
+        r = cuda_flight_measure(line, f, &times);
+    if (!r) {
+        t->measure.to_device_ns += times.to_ns;
+        t->measure.kernel_ns += times.kernel_ns;
+        t->measure.from_device_ns += times.from_ns;
         trace_flight(e, f, &times, end_ns);
+    }
     if (r && cuda_error_is_sticky(r))
         device_fault("waiting for a tile", r);
     leave_page(e, i);

@@ -19,7 +19,7 @@ static int wait_for(const struct cuda_flight *f)
 {
     uint64_t begin_ns = clock_ns();
     for (bool is_done = false; !is_done;) {
-        int r = cuda_event_query(f->marks[MARK_FROM_END], &is_done);
+        int r = cuda_event_query(f->marks[MARK_END], &is_done);
         if (r)
             return r;
         if (!is_done && clock_ns() - begin_ns > SPIN_NS)

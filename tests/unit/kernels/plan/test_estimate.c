@@ -180,27 +180,31 @@ Test(device_tiles, overlap_where_there_is_enough)
     cr_assert(eq(u64, planned("a+b", 64 * 1024, LOCATION_REGION, &device).n_tiles, 1));
 }
 
-static unsigned tile_log2_of(unsigned n_remainders)
+/* work: the rate that was measured, 0: none was. */
+static unsigned tile_log2_of(unsigned n_remainders, double work)
 {
     char expr[1024] = "0";
+    struct plan_limits with = device;
+    with.rates.work = work;
     for (unsigned i = 0; i < n_remainders; i++)
         sprintf(expr + strlen(expr), "+fmod(a+%u,b)", i);
-    return planned(expr, 64 * MIB, LOCATION_REGION, &device).passes[0].tile_log2;
+    return planned(expr, 64 * MIB, LOCATION_REGION, &with).passes[0].tile_log2;
 }
 
 /* Nobody interrupts a kernel. */
 Test(device_tiles, are_of_fewer_grains_where_arithmetic_may_take_long)
 {
-    cr_assert(ge(uint, tile_log2_of(1), 3));
-    cr_assert(lt(uint, tile_log2_of(6), tile_log2_of(1)));
-    cr_assert(zero(uint, tile_log2_of(40)));
+    cr_assert(ge(uint, tile_log2_of(1, 0), 3));
+    cr_assert(lt(uint, tile_log2_of(6, 0), tile_log2_of(1, 0)));
+    cr_assert(zero(uint, tile_log2_of(40, 0)));
 }
 
-Test(device_tiles, are_single_grains_of_a_provider)
+Test(device_tiles, of_long_arithmetic_are_as_much_larger_as_a_device_is_faster)
 {
-    struct plan plan = planned("a+b", 16 * MIB, LOCATION_PROVIDER, &device);
-    cr_assert(eq(uint, plan.passes[0].tile_log2, 0));
-    cr_assert(eq(u64, plan.n_tiles, plan.passes[0].geometry.n_grains));
+    unsigned slow = tile_log2_of(20, 0);
+    cr_assert(eq(uint, tile_log2_of(20, 1e11), slow)); /* none is taken to be slower */
+    cr_assert(eq(uint, tile_log2_of(20, 2.5e12), slow + 2));
+    cr_assert(eq(uint, tile_log2_of(1, 1e15), tile_log2_of(1, 1e12))); /* the slot is full */
 }
 
 Test(device_tiles, the_grains_are_those_of_the_processor)
