@@ -109,9 +109,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     cudaError_t error = double_enter(true);
     if (!error) {
-        timeline_call_locked();
         check_locked(event, "cudaEventQuery");
         error = see_locked(event->record);
+        if (error != cudaErrorNotReady)
+            timeline_call_locked();
     }
     return double_leave(error);
 }

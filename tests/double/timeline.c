@@ -4,8 +4,9 @@
  * for each other as they do for a device; only what each takes is figured out instead of seen. An
  * operation begins when the program has issued it, what is before it in its stream has ended, and
  * its engine (a copy's way, or all processors) is free. Events tell these times, so that the
- * program measures the machine's rates and plans for them. A call takes the program call_ns,
- * and calls of all threads come one after the other.
+ * program measures the machine's rates and plans for them. A call takes the program call_ns, and
+ * calls of all threads come one after the other; asking in vain whether an event has come takes
+ * nothing, since a program that is slowed down asks the more often.
  *
  * From when armed= says so, the program is held to the clock, slowed down by pace=: what a program
  * does next depends on what has ended before. What it computes on the host is then as good as

@@ -4,17 +4,19 @@ that machine's rates: predictions by the model of tests/double/timeline.c, not m
     predict.py MACHINE TIMELINE ARMED [JOB...]     with a daemon whose worker is the double with that machine
 
 For each job: the time by the modelled clock, the bound (the job's arrays once over the link, or its kernels
-if they filled the device), their ratio, and where the rest lies: what share of the time each engine worked,
-the copies' mean size, and how many copies and kernels there were. What the host
-itself copies, reads and decodes is as good as free in the model, so a job from ordinary memory is predicted
-as far as the link goes.
+if they filled the device; of a small job what it may take), their ratio, and where the rest lies: what share of
+the time each engine worked, the copies' mean size, and how many copies and kernels there were. What the host
+itself copies, reads and decodes is as good as free in the model while nothing else is on this machine, so a job from
+ordinary memory or a compressed file is predicted as far as the link goes.
 """
 
 import pathlib
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
+import h5py
 import numpy as np
 
 import gpuarrayd as gd
@@ -22,6 +24,7 @@ import gpuarrayd as gd
 MIB = 1 << 20
 N = 128 * MIB  # float32 elements: 512 MiB
 CHAIN = "sin(exp(" * 10 + "a" + "))" * 10
+SMALL_SECONDS = 25e-6
 
 
 class Machine(NamedTuple):
@@ -40,6 +43,7 @@ class Job(NamedTuple):
     from_bytes: float
     target: str
     runs_before: int = 0  # so that the regions are registered: from the second job on that uses them
+    bound: float = 0  # seconds; 0: of the bytes and kernels
 
 
 class Told(NamedTuple):
@@ -55,9 +59,17 @@ def region(*shape: int, dtype: str = "f4") -> np.ndarray:
     return gd.empty(shape, dtype)
 
 
-def streaming() -> list[Job]:
+def gzip_file(folder: str, n: int) -> h5py.Dataset:
+    """In chunks of 1 MiB, that are nothing to decode."""
+    return h5py.File(f"{folder}/a.h5", "w").create_dataset(
+        "a", data=np.ones(n, "f4"), chunks=(MIB // 4,), compression="gzip", compression_opts=1)
+
+
+def streaming(folder: str) -> list[Job]:
     a, b, c, r = (region(N) for _ in range(4))
     home = np.ones(N, "f4")
+    thousand = np.ones(1000, "f4")
+    zipped = gzip_file(folder, N // 4)
     size = a.nbytes
 
     def text(expression: str, out: np.ndarray | None = None, **args: np.ndarray) -> Callable[[], object]:
@@ -68,10 +80,13 @@ def streaming() -> list[Job]:
         Job("sqrt", text("sqrt(a)", r, a=a), size, size, "0.90", 2),
         Job("a*b+c", text("a*b+c", r, a=a, b=b, c=c), 3 * size, size, "0.85", 2),
         Job("sqrt, ordinary memory", text("sqrt(a)", np.empty(N, "f4"), a=home), size, size, "0.80"),
+        Job("sum, ordinary memory", text("sum(a*a)", a=home), size, 0, "0.80"),
+        Job("sqrt, gzip HDF5", text("sqrt(a)", r[:N // 4], a=zipped), size / 4, size / 4, "0.80"),
         Job("sum", text("sum(a*a)", a=a), size, 0, "0.90"),
         Job("histogram", lambda: gd.compute(gd.histogram(gd.lazy(a), 100, (0, 1))[0]), size, 0, "0.90"),
         Job("random", lambda: gd.compute(rng.random(N, "f4"), out=r), 0, size, "0.90"),
         Job("chain of 20", text(CHAIN, r[:N // 8], a=a[:N // 8]), size / 8, size / 8, "0.50"),
+        Job("1,000 elements", text("sqrt(a)", a=thousand), 4000, 4000, "1.00", 2, SMALL_SECONDS),
     ]
 
 
@@ -108,17 +123,18 @@ def predict(machine: Machine, job: Job, timeline: pathlib.Path) -> str:
         return f"| {job.name} | nothing was given to the device | | | | | | |"
     total = max(one.end for one in told) - min(one.issued for one in told)
     kernels = sum(one.size for one in told if one.engine == "kernel") / 1e9
-    bound = max(job.to_bytes / machine.to_device, job.from_bytes / machine.from_device, kernels)
+    bound = job.bound or max(job.to_bytes / machine.to_device, job.from_bytes / machine.from_device, kernels)
     shares = " / ".join(f"{share(told, engine, total):.2f}" for engine in ("to", "from", "kernel"))
     sizes = " / ".join(f"{mean_kib(told, engine):.0f}" for engine in ("to", "from"))
-    return (f"| {job.name} | {total / 1e6:.2f} ms | {bound * 1e3:.2f} ms | {bound * 1e9 / total:.2f} | {job.target} "
+    return (f"| {job.name} | {total / 1e6:.3f} ms | {bound * 1e3:.3f} ms | {bound * 1e9 / total:.2f} | {job.target} "
             f"| {shares} | {sizes} | {len(told)} |")
 
 
 def main(name: str, timeline: str, armed: str, *wanted: str) -> None:
     machine = MACHINES[name]
     pathlib.Path(armed).touch()
-    jobs = [*streaming(),
+    folder = tempfile.TemporaryDirectory(prefix="gpuarrayd-predict-")
+    jobs = [*streaming(folder.name),
             product("GEMM 16384 float32", 16384, "f4", "0.85"),
             product("GEMM 16384 TF32", 16384, "f4", "the link", tf32=True),
             product("GEMM 8192 float64", 8192, "f8", "0.85")]

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 for machine in $machines; do
     # So slow that what the host does costs little of the modelled time, and jobs still take seconds.
-    if [ "$machine" = h100 ]; then pace=200; else pace=100; fi
+    if [ "$machine" = h100 ]; then pace=400; else pace=100; fi
     printf '\npredicted, %s\n\n' "$machine"
     echo "| job | predicted | bound | of the bound | target | to / from / kernels busy | KiB a copy to / from | calls |"
     echo "| --- | --- | --- | --- | --- | --- | --- | --- |"
