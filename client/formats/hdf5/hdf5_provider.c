@@ -230,8 +230,10 @@ static int open_dataset(struct hdf5_provider *provider)
         return 0;
     int r = hdf5_file_open(provider->path, &provider->st, false, provider->path, provider->dataset,
                            &provider->file, &error);
-    if (r)
+    if (r) { /* it is not what it was when the array was opened */
+        snprintf(provider->reason, sizeof(provider->reason), "%.150s", error.message);
         return r == GAD_BUSY ? EBUSY : r == GAD_NOT_FOUND ? ESTALE : EIO;
+    }
     _cleanup_hid_ hid_t dapl = dataset_properties(provider);
     provider->id = H5Dopen2(provider->file, provider->dataset, dapl > 0 ? dapl : H5P_DEFAULT);
     _cleanup_hid_ hid_t type = provider->id > 0 ? H5Dget_type(provider->id) : H5I_INVALID_HID;
@@ -467,6 +469,9 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
     int r = open_dataset(provider);
     if (r == 0)
         r = fetch(provider, place, ret_bytes);
+    else if (*provider->reason)
+        snprintf(ret_bytes->reason, sizeof(ret_bytes->reason), "%s", provider->reason);
+    *provider->reason = '\0';
     const char *changed =
         hdf5_others_changed(&provider->others); /* one at most: of an external link */
     if (!changed)

@@ -22,6 +22,7 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define PART_BYTES (UINT64_C(1) << 20) /* of a stream that is decoded elsewhere */
@@ -45,8 +46,9 @@ static void explain(void *state, struct gad_error *error)
     if (!fault)
         return;
     memcpy(argument, error->argument, sizeof(argument)); /* error_set() begins with an empty one */
-    error_set(error, GAD_PROVIDER_FAILED, argument, "%.200s: %s",
-              array->spec ? array->spec : array->info.path, fault);
+    error_set(error, GAD_PROVIDER_FAILED, argument, "%.200s: %s, before byte %" PRIu64,
+              array->spec ? array->spec : array->info.path, fault,
+              npz_stream_fault_offset(array->format_state));
     error_expected(error, "a member that can be unpacked");
     error_found(error, "%.100s", fault);
 }

@@ -47,10 +47,13 @@ struct npz_stream {
     bool is_unchecked;   /* all of it is to be decoded before something is read; not once spilled */
     atomic_int spill_fd; /* all that is unpacked, once it is there; else -1 */
     _Atomic(const char *) fault;
+    uint64_t fault_offset; /* once there is a fault */
 };
 
 static int fail(struct npz_stream *stream, const char *why)
 {
+    stream->fault_offset =
+        stream->packed.offset_bytes + stream->n_taken - stream->decoder->avail_in;
     atomic_store(&stream->fault, why);
     return EBADMSG;
 }
@@ -58,6 +61,11 @@ static int fail(struct npz_stream *stream, const char *why)
 const char *npz_stream_fault(struct npz_stream *stream)
 {
     return atomic_load(&stream->fault);
+}
+
+uint64_t npz_stream_fault_offset(const struct npz_stream *stream)
+{
+    return stream->fault_offset;
 }
 
 static void start_again(struct npz_stream *stream)

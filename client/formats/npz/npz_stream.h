@@ -34,3 +34,5 @@ void npz_stream_check_first(struct npz_stream *stream);
 void npz_stream_need(struct npz_stream *stream, uint64_t end_bytes);
 /* What is wrong with the data, as a sentence; NULL: nothing was found. */
 const char *npz_stream_fault(struct npz_stream *stream);
+/* Of a fault: how far in the archive the decoder had come. */
+uint64_t npz_stream_fault_offset(const struct npz_stream *stream);

@@ -177,6 +177,9 @@ static int read_entries(const struct zarr_shard *shard, const char *key, struct 
         return ENOMEM;
     int r = file_read(index->fd, index->entries, (size_t)shard->index_bytes,
                       index->base_bytes + offset, &n_read);
+    if (r == 0 && n_read < shard->index_bytes)
+        snprintf(index->reason, sizeof(index->reason), "shard '%.40s' has become shorter meanwhile",
+                 key);
     if (r < 0 || n_read < shard->index_bytes)
         return r < 0 ? -r : EIO;
     const uint8_t *sum = index->entries + ENTRY_BYTES * shard->n_chunks;

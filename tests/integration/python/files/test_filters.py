@@ -363,14 +363,22 @@ def test_a_fill_value_that_is_never_filled_in(gd, tmp_path):
 
 
 def test_a_cut_file_and_a_vanishing_one_are_errors(gd, tmp_path):
+    from gpuarrayd import _session
     path = str(tmp_path / "a.h5")
     with h5py.File(path, "w") as file:
         file.create_dataset("d", data=np.random.default_rng(1).random((400, 500)), chunks=(100, 500),
                             compression="gzip")
+    session = _session.current()
+    opened = session.open(f"{path}:/d", False, None)  # and not read yet
+    os.truncate(path, (n := os.path.getsize(path)) - 1)
+    with pytest.raises(gd.ProviderFailed, match=f"{path}:/d: the chunk at .*is truncated: it says {n} bytes"):
+        session.run([("sum(x)", None, None)], [("x", opened)], None, 0, None, False, False, None)
+    with open(path, "ab") as file:
+        file.write(b"\0")
     x = gd.open(f"{path}:/d")
     assert x[:10].sum() > 0
-    os.truncate(path, os.path.getsize(path) // 2)
-    with pytest.raises(gd.Error):
+    os.truncate(path, n // 2)
+    with pytest.raises(gd.ShortRead, match=f"is truncated: it says {n} bytes"):
         x.sum().compute()
     with pytest.raises(gd.ShortRead):
         gd.open(f"{path}:/d")
