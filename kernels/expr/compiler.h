@@ -89,6 +89,8 @@ static inline uint32_t compiler_keep_column(const struct compiler *c, uint32_t c
 {
     return column | (c->output + 1) << COMPILER_COLUMN_BITS;
 }
+/* names.c: an argument is transposed there, which errors may say. */
+int compiler_note_transposed(struct compiler *c, uint16_t arg, uint32_t column) GAD_MUST_CHECK;
 /* Of a column, kept or not. */
 struct program_place compiler_place(const struct compiler *c, uint32_t column);
 

@@ -7,6 +7,9 @@
 int products_extents(struct compiler *c, uint32_t column, const struct shape *left,
                      const struct shape *right, struct program_product *ret) GAD_MUST_CHECK;
 
+/* products.c: the product of two nodes whose shapes can be multiplied. */
+int products_make(struct compiler *c, uint32_t column, const uint16_t *src,
+                  uint16_t *ret) GAD_MUST_CHECK;
 /* products.c: an operand as a node whose shape can be multiplied. */
 int products_operand(struct compiler *c, const struct ast_node *n, const struct value *arg,
                      unsigned operand, uint16_t *ret) GAD_MUST_CHECK;

@@ -107,23 +107,16 @@ static int result_shape(struct compiler *c, uint32_t column, const struct progra
     return graph_shape(c, column, ndim, dims, false, ret);
 }
 
-int products_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
-                   struct value *ret)
+int products_make(struct compiler *c, uint32_t column, const uint16_t *src, uint16_t *ret)
 {
     struct program_product product;
-    uint16_t src[2] = {0}, node;
-    for (unsigned i = 0; i < 2; i++) {
-        int r = products_operand(c, n, &args[i], i, &src[i]);
-        if (r)
-            return r;
-    }
     const struct graph_node *nodes = c->graph.nodes;
     enum dtype d = dtype_promote(types_of_node(c, src[0]), types_of_node(c, src[1]));
     struct graph_node key = graph_key(NODE_PRODUCT, d);
-    int r = products_extents(c, n->column, &c->graph.shapes[nodes[src[0]].shape],
+    int r = products_extents(c, column, &c->graph.shapes[nodes[src[0]].shape],
                              &c->graph.shapes[nodes[src[1]].shape], &product);
     if (r == 0)
-        r = result_shape(c, n->column, &product, &key.shape);
+        r = result_shape(c, column, &product, &key.shape);
     for (unsigned i = 0; r == 0 && i < 2; i++)
         r = graph_cast(c, src[i], d, &key.src[i]);
     if (r)
@@ -135,7 +128,18 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
     for (unsigned i = 0; i < 2; i++)
         if (nodes[key.src[i]].level >= key.level)
             key.level = nodes[key.src[i]].level + 1;
-    c->product_column = compiler_keep_column(c, n->column);
-    r = graph_find_or_add(c, &key, &node);
+    c->product_column = compiler_keep_column(c, column);
+    return graph_find_or_add(c, &key, ret);
+}
+
+int products_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
+                   struct value *ret)
+{
+    uint16_t src[2] = {0}, node;
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < 2; i++)
+        r = products_operand(c, n, &args[i], i, &src[i]);
+    if (r == 0)
+        r = products_make(c, n->column, src, &node);
     return r ? r : types_set_node(node, ret);
 }

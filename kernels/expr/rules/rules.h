@@ -73,6 +73,10 @@ int iterate_begin(struct compiler *c, struct ast_node *state) GAD_MUST_CHECK;
 int iterate_end(struct compiler *c, struct ast_node *n, uint32_t *ret_again) GAD_MUST_CHECK;
 int iterate_check(struct compiler *c, const struct ast_node *n) GAD_MUST_CHECK;
 
+/* transposed.c: x.T or x.mT of what is computed. */
+int turned_apply(struct compiler *c, const struct ast_node *n, const struct value *arg,
+                 struct value *ret) GAD_MUST_CHECK;
+
 /* axes.c: that all of the node's index()s are axes of `shape`, in which it is evaluated, and its
  * random numbers as many as that has elements. */
 int axes_check(struct compiler *c, uint16_t node, const struct shape *shape) GAD_MUST_CHECK;

@@ -174,6 +174,7 @@ static int type_node(struct compiler *c, struct ast_node *n)
     switch (n->kind) {
     case AST_ARG: return type_arg(c, n, &n->value);
     case AST_PLUS: return type_plus(c, n, &args[0], &n->value);
+    case AST_TURNED: return turned_apply(c, n, &args[0], &n->value);
     case AST_BOUND: n->value = args[0]; return 0;
     case AST_STATE: return iterate_begin(c, n);
     case AST_OP: return type_op(c, n, args, &n->value);

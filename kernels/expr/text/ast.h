@@ -21,6 +21,7 @@ enum ast_kind {
     AST_ARG,     /* request->args[arg] */
     AST_OP,      /* op of children; `dtype` is the target of OP_CAST */
     AST_PLUS,    /* +x */
+    AST_TURNED,  /* x.T, or where is_transposed x.mT */
     AST_BOUND,   /* a name given in the text: its child's value */
     AST_TUPLE,   /* of its children, as some arguments are */
     AST_DTYPE,   /* `dtype`, as some arguments are */

@@ -185,8 +185,7 @@ static int bad_transposition(struct parser *p, const struct token *name, const c
     return r;
 }
 
-/* Kept for errors. */
-static int note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
+int compiler_note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
 {
     size_t n_bytes = c->request->n_args * sizeof(*c->transposed_columns);
     if (c->transposed_columns == NULL)
@@ -195,6 +194,19 @@ static int note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
         return compiler_no_memory(c);
     c->transposed_columns[arg] = compiler_keep_column(c, column);
     return 0;
+}
+
+int names_refuse_method(struct parser *p, const char *of)
+{
+    const struct token *t = &p->token;
+    if (t->kind != TOKEN_NAME || op_find(parser_text(p, t), t->n_chars) == OP_COUNT)
+        return parser_unexpected(p, "T or mT");
+    int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "there are no methods, write %.*s(%s)", parser_shown_chars(t),
+                          parser_text(p, t), of);
+    error_expected(p->c->error, "T or mT");
+    parser_found(p);
+    return r;
 }
 
 /* .T as NumPy's of one or two axes, .mT of two or more. */
@@ -206,15 +218,9 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
         return r;
     bool is_matrix = parser_is_word(p, &p->token, "mT");
     if (!is_matrix && !parser_is_word(p, &p->token, "T")) {
-        const struct token *t = &p->token;
-        if (t->kind != TOKEN_NAME || op_find(parser_text(p, t), t->n_chars) == OP_COUNT)
-            return parser_unexpected(p, "T or mT");
-        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
-                          "there are no methods, write %.*s(%.*s)", parser_shown_chars(t),
-                          parser_text(p, t), parser_shown_chars(name), parser_text(p, name));
-        error_expected(p->c->error, "T or mT");
-        parser_found(p);
-        return r;
+        char of[96];
+        snprintf(of, sizeof(of), "%.*s", parser_shown_chars(name), parser_text(p, name));
+        return names_refuse_method(p, of);
     }
     if (arg->is_scalar || arg->array.ndim < (is_matrix ? 2 : 1))
         return bad_transposition(p, name, is_matrix ? "mT" : "T", arg,
@@ -223,7 +229,7 @@ static int parse_transposition(struct parser *p, const struct token *name, struc
         return bad_transposition(p, name, "T", arg, "write .mT, which exchanges the last two axes");
     n->is_transposed = arg->array.ndim > 1;
     if (n->is_transposed)
-        r = note_transposed(p->c, n->arg, name->start + 1);
+        r = compiler_note_transposed(p->c, n->arg, name->start + 1);
     return r ? r : parser_advance(p);
 }
 

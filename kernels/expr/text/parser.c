@@ -4,7 +4,7 @@
  *     |  ^  &  << >>  + -  * @ / // %    left to right, each binding tighter than the one before
  *     -x +x ~x
  *     x ** y                             right to left, tighter than a sign on its left
- *     f(x, y)  f(x)[0]  (x)  name  name.T  number
+ *     f(x, y)  f(x)[0]  (x)  name  name.T  (x).T  number
  *
  * before which names may be given to parts of it: `t = x*x; sqrt(t + 1)` (bindings.c), and
  * functions be defined: `f(x) = x*x; f(a) + f(b)` (definitions.c).
@@ -101,9 +101,8 @@ int parser_unexpected(struct parser *p, const char *wanted)
                           "unexpected %.*s; there are no strings", parser_shown_chars(t),
                           parser_text(p, t));
     else if (t->kind == TOKEN_DOT)
-        r = compiler_fail(
-            p->c, GAD_BAD_EXPRESSION, parser_column(p),
-            "attributes are not supported, but for .T and .mT behind an argument's name");
+        r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
+                          "attributes are not supported, but for .T and .mT");
     else if (t->kind == TOKEN_LIST_OPEN)
         r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p), "unexpected '['; %s",
                           strcmp(wanted, "an operand") == 0
@@ -170,11 +169,31 @@ static int append_op(struct parser *p, enum op op, uint32_t at_column, uint32_t 
     return parser_set_children(p, *ret, (uint32_t[]){left, right}, op_info(op)->n_args);
 }
 
-/* A primary and, if there is one, its exponent. */
+/* A primary, and what of it is transposed. */
+static int parse_turned(struct parser *p, uint32_t *ret)
+{
+    int r = parse_primary(p, ret);
+    while (r == 0 && p->token.kind == TOKEN_DOT) {
+        uint32_t child = *ret, at_column = parser_column(p);
+        r = parser_advance(p);
+        bool is_matrix = parser_is_word(p, &p->token, "mT");
+        if (r == 0 && !is_matrix && !parser_is_word(p, &p->token, "T"))
+            r = names_refuse_method(p, "x");
+        if (r)
+            return r;
+        parser_append(p, AST_TURNED, at_column, ret)->is_transposed = is_matrix;
+        r = parser_set_children(p, *ret, &child, 1);
+        if (r == 0)
+            r = parser_advance(p);
+    }
+    return r;
+}
+
+/* That and, if there is one, its exponent. */
 static int parse_power(struct parser *p, uint32_t *ret)
 {
     uint32_t base, exponent;
-    int r = parse_primary(p, &base);
+    int r = parse_turned(p, &base);
     if (r)
         return r;
     if (p->token.kind != TOKEN_OPERATOR || p->token.op != OP_POWER) {

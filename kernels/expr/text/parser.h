@@ -98,6 +98,8 @@ bool iterations_find_state(const struct parser *p, const struct token *name, uin
 int names_parse(struct parser *p, uint32_t *ret) GAD_MUST_CHECK;
 /* `np.` or `numpy.`, also `np.linalg.`, if that is the name; it becomes the name behind it. */
 int names_skip_prefix(struct parser *p, struct token *name, bool *ret_has_prefix) GAD_MUST_CHECK;
+/* At the name behind a dot that is no transposition: that of a method of `of`, or of nothing. */
+int names_refuse_method(struct parser *p, const char *of);
 bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *ret);
 bool names_find_constant(const struct parser *p, const struct token *name, struct value *ret);
 bool names_is_dtype(const struct parser *p, const struct token *name);

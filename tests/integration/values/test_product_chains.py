@@ -23,7 +23,9 @@ CHAINS = [
     "(a @ b) * sum(a @ b, axis=1, keepdims=True)", "max(d @ c, axis=1) @ a",
     "cumsum(a @ b, axis=0)", "argmax(a @ b, axis=1)", "take(v @ d, argmax(a @ b, axis=1))",
     "median(a @ b)", "count_nonzero(a @ b > d)", "(v @ a) + a", "s @ (a @ b)", "sum(s @ a, axis=0) @ b",
-    "where(a @ b > 0, d, a @ b)"]
+    "where(a @ b > 0, d, a @ b)", "(a @ b).T @ d", "(a @ b @ c).T", "maximum(a @ b - 1, 0).T @ (d + 1)",
+    "(a @ b).T @ (a @ b)", "(a @ b).T.T @ c", "(s @ a).mT @ s", "(v @ a).T @ b", "((a @ b).T @ d).T * 2",
+    "sum((a - 3).T @ d, axis=1)"]
 
 
 def matrices(dtype, m, k, n, p):
@@ -57,7 +59,7 @@ def expression(rng, depth, squares):
     kind = rng.integers(0, 6)
     x, y = (expression(rng, depth - 1, squares) for _ in range(2))
     if kind < 3:
-        return f"({x}) @ ({y})"
+        return f"({x}){'.T' if kind == 0 and 'max' not in x else ''} @ ({y})"
     if kind == 3:
         return f"({x}) - ({y})"
     return f"({x}) - max({y}, axis={rng.integers(0, 2)}, keepdims=True)"

@@ -474,12 +474,15 @@ def test_refuses_what_numpy_refuses(w):
     held = Held(w, out=np.zeros((3, 4)))
     assert fails(w, "bad-shape", "a @ b", a=a, b=b, to=held.at("out")).expected == "(3, 5)"
     held.leave()
-    for text in ("s @ s.T", "v.mT @ a", "k.T @ a"):
+    for text in ("s @ s.T", "v.mT @ a", "k.T @ a", "(s @ s).T", "(a @ v).mT @ a"):
         fails(w, "bad-shape", text, **used(text, s=np.zeros((2, 3, 3)), v=a[:, 0], k=3, a=a))
 
 
-@pytest.mark.parametrize("text", ["a.T", "a.T + b", "sum(a.T)", "(a @ b) + b.T", "(a + b).T @ a",
-                                  "sum(b.T, axis=0) @ a"])
+@pytest.mark.parametrize("text", ["a.T", "a.T + b", "sum(a.T)", "(a @ b) + b.T", "(a + b).T",
+                                  "sum(b.T, axis=0) @ a", "(a - sum(b, axis=0)).T @ a",
+                                  "sum(a, axis=0, keepdims=True).T @ b", "cumsum(a, axis=0).T @ b",
+                                  "(a + index(0)).T @ b", "tensordot(a, b, 1).T", "median(a).T.X",
+                                  "(a + uniform(seed=1)).T @ b", "(a @ b).sum()", "near(a, 1, 0).T @ b"])
 def test_refuses_transposed_arguments_elsewhere(w, text):
     a = whole("f8", (5, 5))
     fails(w, "bad-expression", text, **used(text, a=a, b=whole("f8", (5, 5), 1)))

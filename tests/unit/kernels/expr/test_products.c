@@ -159,6 +159,23 @@ Test(expr_products, know_when_one_operand_is_the_other_transposed)
         {"sqrt(m) @ exp(m.T)", "float32 (3, 3)"},
         {"(m - 1) @ (1 - m.T)", "float32 (3, 3)"},
         {"v @ v.T", "float32 ()"},
+        {"(m.T @ m).T", "float32 (4, 4) symmetric"},
+        {"p = m + 1; p @ p.T", "float32 (3, 3) symmetric"},
+    };
+    EXPECT_ALL(cases);
+}
+
+Test(expr_products, turn_what_is_transposed)
+{
+    static const struct expected cases[] = {
+        {"(m @ n).T @ m", "float32 (5, 4)"},
+        {"((m @ n).T + 1).T", "float32 (3, 5)"},
+        {"(m @ n - sum(n, axis=0)).T",
+         "bad-expression: column 25: .T of what is spread along rows; write the vector as a matrix "
+         "of one row"},
+        {"(m @ n).sum()", "bad-expression: column 9: there are no methods, write sum(x)"},
+        {"(s @ s.mT).T",
+         "bad-shape: column 11: .T of 3 axes: write .mT, which exchanges the last two axes"},
     };
     EXPECT_ALL(cases);
 }
@@ -294,8 +311,10 @@ Test(expr_products, transpose_what_they_multiply_alone)
                      "exchange"},
         {"m @ k.T", "bad-shape: column 5: 'k.T': 'k' is a number; there are no two axes to "
                     "exchange"},
-        {"m @ (n + 1).T", "bad-expression: column 12: attributes are not supported, but for .T and "
-                          ".mT behind an argument's name"},
+        {"m @ (n + 1).T", "bad-shape: column 3: matmul: inner dimensions differ: (3, 4) @ (5, 4)"},
+        {"(m + 1).T",
+         "bad-expression: column 8: 'm' is transposed outside of an operand of @; store "
+         "it transposed first, or give the argument with its strides exchanged"},
         {"m.shape", "bad-expression: column 3: T or mT expected, not 'shape'"},
         {"v.T + 1", "float32 (4,)"},
     };

@@ -126,8 +126,8 @@ Test(expr_repeats, refusals_say_what_to_write)
         {"repeat(2, f4 = near(f4, 1, 0) + near(f4, 1, 0, mode=wrap))",
          "bad-expression: column 1: repeat: along axis 0 one near() has mode 'wrap', another "
          "another one"},
-        {"repeat(2, f4 = f4 @ f4.T)", "bad-expression: column 23: attributes are not supported, "
-                                      "but for .T and .mT behind an argument's name"},
+        {"repeat(2, f4 = f4 @ f4.T)", "bad-expression: column 23: .T of near() or a repeat's "
+                                      "array; write it stored first"},
         {"0*f8 +\n window_max(f8, 3) + repeat(2, f8 = f8 + 1)",
          "bad-expression: line 2, column 2: a window in one pass with a repeat: store one of the "
          "two first"},

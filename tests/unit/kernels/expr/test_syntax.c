@@ -185,9 +185,7 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"'f4'", "bad-expression: column 1: unexpected 'f4'; there are no strings"},
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
         {"f4.real", "bad-expression: column 4: T or mT expected, not 'real'"},
-        {"f4.T.T",
-         "bad-expression: column 5: attributes are not supported, but for .T and .mT behind "
-         "an argument's name"},
+        {"f4.T.imag", "bad-expression: column 6: T or mT expected, not 'imag'"},
         {"np.", "bad-expression: column 4: the expression ends where a name should be"},
         {"f4 = 3", "bad-expression: column 1: 'f4' is an argument (== compares) and cannot be "
                    "bound to another value"},
