@@ -255,8 +255,13 @@ Test(npz, a_damaged_member_is_found_out_by_its_crc)
     cr_assert(eq(str, error.message, "as it was"));
     cr_assert(ne(int, array->provider->fill(array->provider_state, at_last, last, block), 0));
     array->provider->explain(array->provider_state, &error);
-    cr_assert(
-        eq(str, error.message, "b.npz: the CRC-32 is not the archive's: the member is damaged"));
+    unsigned long long at = 0;
+    cr_assert(sscanf(error.message,
+                     "b.npz: the CRC-32 is not the archive's: the member is damaged, before byte "
+                     "%llu",
+                     &at) == 1 &&
+                  at == archive_find(bytes, n, SIGN_CENTRAL, 0),
+              "%s", error.message);
     cr_assert(ne(int, array->provider->fill(array->provider_state, start, some, block), 0));
     gad_array_release(array);
     free(bytes);
