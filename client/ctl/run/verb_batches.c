@@ -27,6 +27,8 @@ enum {
     OPTION_EPOCH,
     OPTION_SHARD,
     OPTION_DROP_LAST,
+    OPTION_MEMORY,
+    OPTION_SKIP_ERRORS,
     OPTION_SCRATCH,
     OPTION_PLAN,
     OPTION_TRANSFORM,
@@ -57,6 +59,8 @@ static const struct argp_option batches_argp_options[] = {
     {"epoch", OPTION_EPOCH, "N", 0, "which has an order of its own; without it 0", 0},
     {"shard", OPTION_SHARD, "K/N", 0, "part K of N of each batch, K from 0 on", 0},
     {"drop-last", OPTION_DROP_LAST, NULL, 0, "no batch that is shorter than the others", 0},
+    {"memory", OPTION_MEMORY, "SIZE", 0, "of what is read ahead; without it 256M", 0},
+    {"skip-errors", OPTION_SKIP_ERRORS, NULL, 0, "leave out batches that cannot be read", 0},
     {"scratch", OPTION_SCRATCH, "FOLDER", 0, "rows that are packed may be copied there", 0},
     {"plan", OPTION_PLAN, "NAME", 0, "direct, scan, copy or resident; without it the best", 0},
     {"transform", OPTION_TRANSFORM, "NAME=EXPR", 0, "what a part becomes, of its rows and others'",
@@ -80,6 +84,22 @@ static int read_count(const char *text, uint64_t most, uint64_t *ret,
     if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *ret <= most)
         return 0;
     return ctl_usage_error(state, "a number from 0 to %" PRIu64 ", not '%s'", most, text);
+}
+
+static int read_size(const char *text, uint64_t *ret, const struct argp_state *state)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (*text >= '0' && *text <= '9' && errno == 0 && end[unit != NULL] == '\0' && number > 0 &&
+        number <= UINT64_MAX >> shift) {
+        *ret = number << shift;
+        return 0;
+    }
+    return ctl_usage_error(state, "a size is a number of bytes, as 256M, not '%s'", text);
 }
 
 static int read_shard(struct gad_loader_options *loader, const char *text,
@@ -142,6 +162,8 @@ static error_t parse_batches(int key, char *arg, struct argp_state *state)
     case OPTION_EPOCH: return read_count(arg, UINT64_MAX, &o->epoch, state);
     case OPTION_SHARD: return read_shard(&o->loader, arg, state);
     case OPTION_DROP_LAST: o->loader.drop_last = true; return 0;
+    case OPTION_MEMORY: return read_size(arg, &o->loader.memory_bytes, state);
+    case OPTION_SKIP_ERRORS: o->loader.skips_errors = true; return 0;
     case OPTION_SCRATCH: o->loader.scratch = arg; return 0;
     case OPTION_PLAN: o->loader.plan = arg; return 0;
     case OPTION_TRANSFORM: return batch_transforms_add(&o->transforms, arg, state);
@@ -226,10 +248,12 @@ static int bench(const struct batches_options *o, struct gad_loader *loader,
             return (int)error_set(error, GAD_CANCELLED, NULL, "interrupted");
     }
     double seconds = now_s() - begin;
+    uint64_t n_skipped = gad_loader_skipped(loader);
     if (r == 0 && o->json) {
         struct json_object *object = json_object_new_object();
         json_object_object_add(object, "batches", json_object_new_uint64(n_batches));
         json_object_object_add(object, "rows", json_object_new_uint64(n_rows));
+        json_object_object_add(object, "skipped", json_object_new_uint64(n_skipped));
         json_object_object_add(object, "seconds", json_object_new_double(seconds));
         json_object_object_add(object, "daemon", json_object_new_boolean(o->transforms.n > 0));
         ctl_put_json(object);
@@ -237,6 +261,8 @@ static int bench(const struct batches_options *o, struct gad_loader *loader,
         printf("%" PRIu64 " batches, %" PRIu64 " rows in %.3f s: %.0f rows/s%s\n", n_batches,
                n_rows, seconds, (double)n_rows / (seconds > 0 ? seconds : 1e-9),
                o->transforms.n > 0 ? "" : ", without the daemon");
+        if (n_skipped > 0)
+            printf("%" PRIu64 " batches were left out: rows of them cannot be read\n", n_skipped);
     }
     return r;
 }
@@ -324,6 +350,15 @@ static int take_batch(const struct batches_options *o, struct gad_client *client
     return r;
 }
 
+/* A pipe's elements go to shared memory first. */
+static bool reads_pipe(const struct batches_options *o)
+{
+    unsigned i = 0;
+    while (i < o->n_parts && strcmp(o->specs[i], "-") != 0)
+        i++;
+    return i < o->n_parts;
+}
+
 int verb_batches(int argc, char **argv)
 {
     struct batches_options o = {.json = ctl_wants_json(argc, argv)};
@@ -335,7 +370,8 @@ int verb_batches(int argc, char **argv)
         return EXIT_USAGE;
     }
     ctl_watch_signals();
-    int r = o.has_index || o.transforms.n > 0 ? ctl_connect(&client, &error) : 0;
+    bool needs_client = o.has_index || o.transforms.n > 0 || reads_pipe(&o);
+    int r = needs_client ? ctl_connect(&client, &error) : 0;
     if (r == 0)
         r = open_loader(&o, client, &loader, &error);
     if (r == 0 && o.explains)
@@ -354,6 +390,7 @@ int verb_batches(int argc, char **argv)
 
 static const struct argp_option shuffle_argp_options[] = {
     {"seed", OPTION_SEED, "N", 0, "of the order; without it 0", 0},
+    {"memory", OPTION_MEMORY, "SIZE", 0, "of windows of rows; without it 256M", 0},
     {"scratch", OPTION_SCRATCH, "FOLDER", 0, "rows that are packed may be copied there", 0},
     {"output", 'o', "FILE", 0, "the destination", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
@@ -377,6 +414,7 @@ static error_t parse_shuffle(int key, char *arg, struct argp_state *state)
                                           "'shuffle a.npy -o b.npy'");
         return 0;
     case OPTION_SEED:
+    case OPTION_MEMORY:
     case OPTION_SCRATCH:
     case OPTION_JSON:
     case 'o': return parse_batches(key, arg, state);

@@ -4,6 +4,7 @@ A file that changes while it is read is dataset-changed, and named; nothing is s
 damaged chunk fails exactly those batches that have rows of it.
 """
 
+import json
 import os
 import tempfile
 
@@ -209,6 +210,17 @@ def test_a_damaged_chunk_fails_the_batches_that_have_rows_of_it(gd, folder, monk
             said.add(f"{error.code} {error}")
     (text,) = said
     assert f"rows {lost[0]} to {lost[-1]} of x" in text and os.path.basename(os.getcwd()) in text
+
+
+def test_the_command_leaves_damaged_batches_out_where_it_may(daemon, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    damaged_h5("m.h5", X, 250)
+    words = "batches", f"x={folder}/m.h5:/x", "--batch-size", "8", "--bench"
+    refused = daemon.ctl(*words, check=False)
+    assert refused.returncode == 1 and "rows 250 to 299 of x" in refused.stderr
+    assert "\n7 batches were left out" in daemon.ctl(*words, "--skip-errors").stdout
+    told = json.loads(daemon.ctl(*words, "--skip-errors", "--json").stdout)
+    assert (told["batches"], told["skipped"]) == (N // 8 - 7, 7)
 
 
 @pytest.mark.parametrize("kind", ["lazy", "generator"])
