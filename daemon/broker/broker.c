@@ -38,17 +38,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
 #define LOG_REPORT_NS  UINT64_C(2000000000)
+#define MOST_WATCHED   131072u
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
 {
-    if (deadline_set(loop_deadlines(broker->loop), deadline, loop_now_ns() + delay_ns, func) < 0)
-        log_error(NULL, "no memory for a time-out");
+    deadline_set(loop_deadlines(broker->loop), deadline, loop_now_ns() + delay_ns, func);
 }
 
 void broker_clear_deadline(struct broker *broker, struct deadline *deadline)
@@ -275,6 +276,13 @@ void broker_apply_limits(struct broker *broker)
 
 /* Building it --------------------------------------------------------------------------------- */
 
+static unsigned n_files_of_process(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? (unsigned)min_u64(files.rlim_cur, MOST_WATCHED)
+                                                 : 1024;
+}
+
 static int make_parts(struct broker *broker)
 {
     const struct options *o = &broker->options;
@@ -282,6 +290,8 @@ static int make_parts(struct broker *broker)
     struct account_limits accounts;
     terms_limits(o, &accounts);
     int r = loop_new(&broker->loop);
+    if (r == 0)
+        r = loop_reserve(broker->loop, n_files_of_process());
     if (r == 0)
         r = notifier_new(broker->loop, &broker->notifier);
     if (r == 0)
@@ -316,7 +326,9 @@ int broker_init(struct broker *broker, const struct options *options)
     metrics_init(&broker->metrics);
     message_writer_init(&broker->writer);
     message_writer_init(&broker->scratch);
-    int r = make_parts(broker);
+    int r = message_writer_reserve(&broker->writer);
+    if (r == 0)
+        r = make_parts(broker);
     if (r == 0)
         r = loop_add_signal(broker->loop, SIGTERM, on_signal, broker);
     if (r == 0)

@@ -98,7 +98,7 @@ void broker_close(struct broker *broker, bool is_closed, const char *notice);
  */
 void broker_check(struct broker *broker);
 
-/* deadline_set() that cannot fail: without memory it is set to nothing and logged. */
+/* From now on. */
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline));
 void broker_clear_deadline(struct broker *broker, struct deadline *deadline);

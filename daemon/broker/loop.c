@@ -16,6 +16,8 @@
 #include "daemon/broker/loop.h"
 #include "proto/util.h"
 
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <uv.h>
 
@@ -64,6 +66,12 @@ uint64_t loop_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* What has the handle lies at its `data`. */
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
 static void on_timer(uv_timer_t *handle)
 {
     struct loop *loop = handle->data;
@@ -100,6 +108,28 @@ static void on_prepare(uv_prepare_t *handle)
     arm_timer(loop);
 }
 
+static void do_nothing(uv_work_t *request)
+{
+    (void)request;
+}
+
+static void forget_nothing(uv_work_t *request, int status)
+{
+    (void)request;
+    (void)status;
+}
+
+/* libuv's threads begin with the first work, and where one cannot begin the process ends: now, and
+ * not when memory is short. */
+static int start_threads(uv_loop_t *uv)
+{
+    uv_work_t request;
+    int r = uv_queue_work(uv, &request, do_nothing, forget_nothing);
+    if (r == 0)
+        uv_run(uv, UV_RUN_DEFAULT);
+    return r;
+}
+
 int loop_new(struct loop **ret_loop)
 {
     struct loop *loop = calloc(1, sizeof(*loop));
@@ -109,6 +139,12 @@ int loop_new(struct loop **ret_loop)
     if (r < 0) {
         free(loop);
         return r; /* libuv's errors are negative errnos here */
+    }
+    r = start_threads(&loop->uv);
+    if (r < 0) {
+        uv_loop_close(&loop->uv);
+        free(loop);
+        return r;
     }
     loop->armed_ns = UINT64_MAX;
     uv_prepare_init(&loop->uv, &loop->prepare);
@@ -120,10 +156,43 @@ int loop_new(struct loop **ret_loop)
     return 0;
 }
 
+static void ignore(void *userdata, unsigned events)
+{
+    (void)userdata;
+    (void)events;
+}
+
+int loop_reserve(struct loop *loop, unsigned n_fds)
+{
+    struct loop_watch *watch;
+    _cleanup_fd_ int low = eventfd(0, EFD_CLOEXEC);
+    if (low < 0)
+        return -errno;
+    _cleanup_fd_ int high = fcntl(low, F_DUPFD_CLOEXEC, (int)n_fds - 1);
+    if (high < 0)
+        return -errno;
+    int r = loop_watch_new(loop, high, ignore, NULL, &watch);
+    if (r < 0)
+        return r;
+    r = loop_watch_set(watch, WATCH_READ);
+    loop_watch_close(watch);
+    uv_run(&loop->uv, UV_RUN_NOWAIT);
+    return r;
+}
+
+/* Children that nobody waits for any more: we leave before they have. */
+static void close_child(uv_handle_t *handle, void *userdata)
+{
+    (void)userdata;
+    if (uv_handle_get_type(handle) == UV_PROCESS && !uv_is_closing(handle))
+        uv_close(handle, on_closed);
+}
+
 struct loop *loop_free(struct loop *loop)
 {
     if (!loop || loop->n_works > 0)
         return NULL;
+    uv_walk(&loop->uv, close_child, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
     uv_close((uv_handle_t *)&loop->idle, NULL);
     uv_close((uv_handle_t *)&loop->timer, NULL);
@@ -131,7 +200,6 @@ struct loop *loop_free(struct loop *loop)
         uv_close((uv_handle_t *)&loop->signals[i].handle, NULL);
     uv_run(&loop->uv, UV_RUN_NOWAIT);
     uv_loop_close(&loop->uv);
-    deadlines_deinit(&loop->deadlines);
     free(loop);
     return NULL;
 }
@@ -249,11 +317,6 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         watch->func(watch->userdata, seen);
 }
 
-static void on_watch_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 int loop_watch_new(struct loop *loop, int fd, loop_watch_func func, void *userdata,
                    struct loop_watch **ret_watch)
 {
@@ -294,7 +357,7 @@ struct loop_watch *loop_watch_close(struct loop_watch *watch)
 {
     if (watch) {
         watch->func = NULL;
-        uv_close((uv_handle_t *)&watch->handle, on_watch_closed);
+        uv_close((uv_handle_t *)&watch->handle, on_closed);
     }
     return NULL;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "daemon/broker/deadlines.h"
+#include "proto/error.h"
 
 #include <sys/types.h>
 
@@ -19,6 +20,9 @@ typedef void (*signal_func)(void *userdata, int signal_number);
 typedef void (*exit_func)(void *userdata, int exit_code, int term_signal);
 
 int loop_new(struct loop **ret_loop) GAD_MUST_CHECK;
+/* Memory for watches of descriptors up to this number: libuv ends the process where it finds none
+ * as they come. 0, -errno. */
+int loop_reserve(struct loop *loop, unsigned n_fds) GAD_MUST_CHECK;
 /* NULL; watches and children were closed before. What a thread still works on is left to it. */
 struct loop *loop_free(struct loop *loop);
 int loop_run(struct loop *loop) GAD_MUST_CHECK; /* until loop_stop() */

@@ -25,6 +25,7 @@
 #define EXIT_MISTAKE      2
 #define EXIT_OTHER_DAEMON 3
 #define WANTED_FILES      65536u
+#define MOST_FILES        131072u /* what the loop has room for */
 #define CLOSER_TIMEOUT_MS 2000u
 
 /* Nothing of ours may get the number of a standard stream that the starter closed. */
@@ -44,12 +45,13 @@ static unsigned raise_file_limit(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return 1024;
-    if (files.rlim_cur < WANTED_FILES) {
-        files.rlim_cur = min_u64(files.rlim_max, WANTED_FILES);
+    if (files.rlim_cur < WANTED_FILES || files.rlim_cur > MOST_FILES) {
+        files.rlim_cur =
+            files.rlim_cur > MOST_FILES ? MOST_FILES : min_u64(files.rlim_max, WANTED_FILES);
         setrlimit(RLIMIT_NOFILE, &files);
         getrlimit(RLIMIT_NOFILE, &files);
     }
-    return (unsigned)min_u64(files.rlim_cur, 1u << 24);
+    return (unsigned)files.rlim_cur;
 }
 
 /* One arena, and what is free at its end goes back soon. Large messages are mapped, each by itself:

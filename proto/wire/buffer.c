@@ -71,6 +71,22 @@ void buffer_produced(struct buffer *buffer, size_t n_bytes)
     buffer->peak_bytes = max_u64(buffer->peak_bytes, buffer_n_bytes(buffer));
 }
 
+/* Of an empty one. */
+static void give_back(struct buffer *buffer)
+{
+    if (buffer->kept_bytes == 0) {
+        buffer_deinit(buffer);
+        return;
+    }
+    if (buffer->capacity_bytes <= buffer->kept_bytes)
+        return;
+    uint8_t *less = realloc(buffer->bytes, buffer->kept_bytes);
+    if (less == NULL)
+        return;
+    buffer->bytes = less;
+    buffer->capacity_bytes = buffer->kept_bytes;
+}
+
 void buffer_consumed(struct buffer *buffer, size_t n_bytes)
 {
     buffer->start += n_bytes;
@@ -80,7 +96,7 @@ void buffer_consumed(struct buffer *buffer, size_t n_bytes)
     if (++buffer->n_emptied < BUFFER_ROUNDS)
         return;
     if (buffer->peak_bytes < buffer->capacity_bytes / 4)
-        buffer_deinit(buffer);
+        give_back(buffer);
     buffer->peak_bytes = 0;
     buffer->n_emptied = 0;
 }
@@ -88,5 +104,5 @@ void buffer_consumed(struct buffer *buffer, size_t n_bytes)
 void buffer_trim(struct buffer *buffer)
 {
     if (buffer_n_bytes(buffer) == 0)
-        buffer_deinit(buffer);
+        give_back(buffer);
 }

@@ -12,6 +12,7 @@ struct buffer {
     size_t start, end;  /* what is held: [start, end) */
     size_t peak_bytes;  /* the most that was held since the memory was last looked at */
     unsigned n_emptied; /* how often it was emptied since */
+    size_t kept_bytes;  /* this much of the memory is not given back */
 };
 
 void buffer_deinit(struct buffer *buffer);

@@ -21,7 +21,8 @@
  * nobody else waiting.
  *
  * Once anything failed, the connection stays failed; but when sending failed, because the peer has
- * gone, what it sent before can still be received. Called by broker, worker and client.
+ * gone, what it sent before can still be received, and what failed for want of memory alone can be
+ * tried again. Called by broker, worker and client.
  */
 #include "proto/wire/conn.h"
 
@@ -304,7 +305,7 @@ int conn_receive(struct conn *conn)
         return conn->failed;
     int r = prepare_receive(conn);
     if (r)
-        return r == -EAGAIN ? r : fail(conn, r);
+        return r == -EAGAIN || r == -ENOMEM ? r : fail(conn, r);
 
     struct iovec parts[2];
     unsigned n_parts = 0;
@@ -388,7 +389,7 @@ static int next_from_buffer(struct conn *conn, struct frame *ret_frame)
         return -EAGAIN;
     char *body = malloc(body_bytes > 0 ? body_bytes : 1);
     if (body == NULL)
-        return fail(conn, -ENOMEM);
+        return -ENOMEM;
     memcpy(body, conn->in.bytes + conn->in.start + FRAME_HEADER_BYTES, body_bytes);
     buffer_consumed(&conn->in, FRAME_HEADER_BYTES + body_bytes);
     return hand_out(conn, body, body_bytes, n_fds, ret_frame);
@@ -415,6 +416,7 @@ struct tail {
     const void *bytes;
     size_t n_bytes;
     struct shared *shared; /* NULL: copied */
+    size_t n_left_bytes;   /* of room, that this frame is not to take */
 };
 
 static int check_frame(const struct conn *conn, size_t size_bytes, const struct tail *tail,
@@ -436,9 +438,12 @@ static int queue_frame(struct conn *conn, const void *body, size_t size_bytes,
 {
     uint8_t header[FRAME_HEADER_BYTES];
     size_t n_copied = size_bytes + (tail->shared ? 0 : tail->n_bytes);
+    _cleanup_free_ struct outbox_piece *piece = NULL;
     int r = check_frame(conn, size_bytes, tail, n_fds);
+    if (r == 0 && tail->shared && !(piece = outbox_make_piece()))
+        r = -ENOMEM;
     if (r == 0)
-        r = outbox_reserve(&conn->out, sizeof(header) + n_copied);
+        r = outbox_reserve(&conn->out, sizeof(header) + n_copied + tail->n_left_bytes);
     if (r == 0 && n_fds > 0)
         r = outbox_add_fds(&conn->out, fds, n_fds);
     if (r)
@@ -448,15 +453,16 @@ static int queue_frame(struct conn *conn, const void *body, size_t size_bytes,
     outbox_add(&conn->out, body, size_bytes);
     if (!tail->shared)
         outbox_add(&conn->out, tail->bytes, tail->n_bytes);
-    else if (outbox_add_shared(&conn->out, tail->shared, tail->bytes, tail->n_bytes) < 0)
-        return conn->out_failed = -ENOMEM; /* half a frame is queued */
+    else
+        outbox_add_shared(&conn->out, steal_ptr(piece), tail->shared, tail->bytes, tail->n_bytes);
     return 0;
 }
 
 int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail_bytes,
                    size_t n_tail_bytes, const int *fds_take, unsigned n_fds)
 {
-    const struct tail tail = {.bytes = tail_bytes, .n_bytes = n_tail_bytes};
+    const struct tail tail = {
+        .bytes = tail_bytes, .n_bytes = n_tail_bytes, .n_left_bytes = conn->out.own.kept_bytes};
     int r = queue_frame(conn, body, size_bytes, &tail, fds_take, n_fds);
     if (r)
         close_fds(conn, fds_take, n_fds);
@@ -467,6 +473,20 @@ int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int 
               unsigned n_fds)
 {
     return conn_send_with(conn, body, size_bytes, NULL, 0, fds_take, n_fds);
+}
+
+int conn_keep_room(struct conn *conn, size_t n_bytes)
+{
+    int r = outbox_reserve(&conn->out, n_bytes);
+    if (r == 0)
+        conn->out.own.kept_bytes = n_bytes;
+    return r;
+}
+
+int conn_send_urgent(struct conn *conn, const void *body, size_t size_bytes)
+{
+    const struct tail tail = {0};
+    return queue_frame(conn, body, size_bytes, &tail, NULL, 0);
 }
 
 int conn_send_shared(struct conn *conn, const void *body, size_t size_bytes, struct shared *shared,

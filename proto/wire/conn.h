@@ -24,15 +24,15 @@ int conn_fd(const struct conn *conn);
 /* One recvmsg() into the buffer. 0: something came; -EAGAIN (also when received frames have to be
  * taken with conn_next() first: see conn_has_frame()); -EPIPE: end of file (between frames);
  * -ECONNRESET: end inside a frame; -EPROTO: malformed, MSG_CTRUNC, descriptors without a message;
- * -EMSGSIZE: over a limit; other errno of the system. After anything but 0 and -EAGAIN the
- * connection is to be closed. */
+ * -EMSGSIZE: over a limit; other errno of the system. After anything but 0, -EAGAIN and
+ * -ENOMEM, which changes nothing and can be tried again, the connection is to be closed. */
 int conn_receive(struct conn *conn) GAD_MUST_CHECK;
 
 /* Whether the last conn_receive() filled all the room that it had, so that more may be there. */
 bool conn_may_have_more(const struct conn *conn);
 
-/* The next complete frame that was received. 0; -EAGAIN: none yet; -EPROTO, -EMSGSIZE. The body has
- * passed frame_body_check(). The frame is the caller's. */
+/* The next complete frame that was received. 0; -EAGAIN: none yet; -ENOMEM: it is still there;
+ * -EPROTO, -EMSGSIZE. The body has passed frame_body_check(). The frame is the caller's. */
 int conn_next(struct conn *conn, struct frame *ret_frame) GAD_MUST_CHECK;
 
 /* Queues a frame: copies the body, takes the descriptors (also on failure). -EMSGSIZE, -ENOMEM;
@@ -44,6 +44,11 @@ int conn_send(struct conn *conn, const void *body, size_t size_bytes, const int 
  * where they are. */
 int conn_send_with(struct conn *conn, const void *body, size_t size_bytes, const void *tail,
                    size_t n_tail_bytes, const int *fds_take, unsigned n_fds) GAD_MUST_CHECK;
+
+/* So much memory is held for what is to be sent, whatever else is: 0 or -ENOMEM. Of it takes
+ * conn_send_urgent() alone, which is conn_send() without descriptors. */
+int conn_keep_room(struct conn *conn, size_t n_bytes) GAD_MUST_CHECK;
+int conn_send_urgent(struct conn *conn, const void *body, size_t size_bytes) GAD_MUST_CHECK;
 
 /* The same without a copy of the bytes behind the body: the queue holds a reference until they are
  * sent, or the connection is freed. */

@@ -16,13 +16,15 @@
 
 #include <string.h>
 
-#define WRITER_KEPT_BYTES (64u * 1024u)
-#define MAX_METHOD_CHARS  64u
+#define WRITER_KEPT_BYTES  (64u * 1024u)
+#define WRITER_FIRST_BYTES 4096u
+#define MAX_METHOD_CHARS   64u
 
 /* Reading the envelope ----------------------------------------------------------------------- */
 
 struct cursor {
     const uint8_t *at, *end;
+    const uint8_t *begin;
 };
 
 static bool read_big_endian(struct cursor *c, size_t n, uint64_t *ret)
@@ -97,6 +99,9 @@ static int unpack_next(struct cursor *c, struct message *message, msgpack_object
         msgpack_unpack_next(&unpacked, (const char *)c->at, (size_t)(c->end - c->at), &n_used);
     if (r != MSGPACK_UNPACK_SUCCESS && r != MSGPACK_UNPACK_EXTRA_BYTES) {
         msgpack_unpacked_destroy(&unpacked);
+        /* msgpack-c says the same of both. */
+        if (frame_body_check(c->begin, (size_t)(c->end - c->begin)) == 0)
+            return -ENOMEM;
         return malformed(error, "an object is not complete or nested too deep");
     }
     c->at += n_used;
@@ -181,7 +186,7 @@ static int decode_envelope(struct cursor *c, struct message *message, bool *ret_
 int message_decode(const void *body, size_t size_bytes, struct message *ret_message,
                    bool *ret_has_id, struct gad_error *error)
 {
-    struct cursor c = {.at = body, .end = (const uint8_t *)body + size_bytes};
+    struct cursor c = {.at = body, .end = (const uint8_t *)body + size_bytes, .begin = body};
     *ret_message = (struct message){.payload = ""};
     *ret_has_id = false;
     int r = decode_envelope(&c, ret_message, ret_has_id, error);
@@ -237,10 +242,23 @@ void message_writer_deinit(struct message_writer *w)
     msgpack_sbuffer_init(&w->buffer);
 }
 
+int message_writer_reserve(struct message_writer *w)
+{
+    char *data = w->buffer.data ? w->buffer.data : malloc(WRITER_FIRST_BYTES);
+    if (!data)
+        return -ENOMEM;
+    w->buffer.alloc = max_u64(w->buffer.alloc, WRITER_FIRST_BYTES);
+    w->buffer.data = data;
+    return 0;
+}
+
 void message_writer_clear(struct message_writer *w)
 {
-    if (w->buffer.alloc > WRITER_KEPT_BYTES)
-        message_writer_deinit(w);
+    if (w->buffer.alloc > WRITER_KEPT_BYTES) {
+        char *less = realloc(w->buffer.data, WRITER_FIRST_BYTES);
+        w->buffer.alloc = less ? WRITER_FIRST_BYTES : w->buffer.alloc;
+        w->buffer.data = less ? less : w->buffer.data;
+    }
     msgpack_sbuffer_clear(&w->buffer);
     w->has_failed = false;
 }

@@ -52,6 +52,8 @@ struct message_writer {
 void message_writer_init(struct message_writer *w);
 void message_writer_deinit(struct message_writer *w);
 void message_writer_clear(struct message_writer *w); /* keeps its memory */
+/* Memory for short messages, which cannot fail from then on. 0 or -ENOMEM. */
+int message_writer_reserve(struct message_writer *w) GAD_MUST_CHECK;
 void message_begin_request(struct message_writer *w, uint32_t id, const char *method);
 void message_begin_notification(struct message_writer *w, const char *method);
 void message_begin_result(struct message_writer *w, uint32_t id); /* then one object */

@@ -97,21 +97,24 @@ void outbox_add(struct outbox *outbox, const void *bytes, size_t n_bytes)
     outbox->end += n_bytes;
 }
 
-int outbox_add_shared(struct outbox *outbox, struct shared *shared, const void *bytes,
-                      size_t n_bytes)
+struct outbox_piece *outbox_make_piece(void)
 {
-    if (n_bytes == 0)
-        return 0;
-    struct outbox_piece *piece = malloc(sizeof(*piece));
-    if (piece == NULL)
-        return -ENOMEM;
+    return malloc(sizeof(struct outbox_piece));
+}
+
+void outbox_add_shared(struct outbox *outbox, struct outbox_piece *piece, struct shared *shared,
+                       const void *bytes, size_t n_bytes)
+{
+    if (n_bytes == 0) {
+        free(piece);
+        return;
+    }
     *piece = (struct outbox_piece){
         .position = outbox->end, .shared = shared, .bytes = bytes, .n_bytes = n_bytes};
     shared_ref(shared);
     *outbox->pieces_end = piece;
     outbox->pieces_end = &piece->next;
     outbox->end += n_bytes;
-    return 0;
 }
 
 int outbox_add_fds(struct outbox *outbox, const int *fds_take, unsigned n_fds)

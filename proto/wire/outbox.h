@@ -25,9 +25,11 @@ void outbox_forget(struct outbox *outbox);
 /* Room for n copied bytes: 0 or -ENOMEM. Then outbox_add() cannot fail. */
 int outbox_reserve(struct outbox *outbox, size_t n_bytes) GAD_MUST_CHECK;
 void outbox_add(struct outbox *outbox, const void *bytes, size_t n_bytes);
-/* Bytes of somebody's, with a reference, behind what is there. 0 or -ENOMEM. */
-int outbox_add_shared(struct outbox *outbox, struct shared *shared, const void *bytes,
-                      size_t n_bytes) GAD_MUST_CHECK;
+/* Bytes of somebody's, with a reference, behind what is there, in a piece that was made before;
+ * NULL: without memory. */
+struct outbox_piece *outbox_make_piece(void);
+void outbox_add_shared(struct outbox *outbox, struct outbox_piece *piece_take,
+                       struct shared *shared, const void *bytes, size_t n_bytes);
 /* Descriptors that go with the next byte that is added. 0 or -ENOMEM: they stay the caller's. */
 int outbox_add_fds(struct outbox *outbox, const int *fds_take, unsigned n_fds) GAD_MUST_CHECK;
 

@@ -19,17 +19,19 @@ struct child {
     void *userdata;
 };
 
+static void on_child_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
 static void on_exit_status(uv_process_t *handle, int64_t exit_status, int term_signal)
 {
     struct child *child = handle->data;
     child->has_exited = true;
     if (child->func)
         child->func(child->userdata, (int)exit_status, term_signal);
-}
-
-static void on_child_closed(uv_handle_t *handle)
-{
-    free(handle->data);
+    else
+        uv_close((uv_handle_t *)handle, on_child_closed);
 }
 
 int child_start(struct loop *loop, char *const *argv, const int *fds, unsigned n_fds,
@@ -84,7 +86,8 @@ struct child *child_close(struct child *child)
 {
     if (child) {
         child->func = NULL;
-        uv_close((uv_handle_t *)&child->handle, on_child_closed);
+        if (child->has_exited) /* else it is still to be waited for */
+            uv_close((uv_handle_t *)&child->handle, on_child_closed);
     }
     return NULL;
 }

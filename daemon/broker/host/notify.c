@@ -220,9 +220,8 @@ static void on_watchdog(struct deadline *deadline)
 {
     struct notifier *n = list_entry(deadline, struct notifier, watchdog);
     notifier_send(n, "WATCHDOG=1");
-    if (deadline_set(loop_deadlines(n->loop), &n->watchdog, loop_now_ns() + n->watchdog_ns / 2,
-                     on_watchdog) < 0)
-        log_error(NULL, "no memory to feed the watchdog");
+    deadline_set(loop_deadlines(n->loop), &n->watchdog, loop_now_ns() + n->watchdog_ns / 2,
+                 on_watchdog);
 }
 
 int notifier_new(struct loop *loop, struct notifier **ret_notifier)

@@ -89,8 +89,9 @@ static void send_result(struct session *session, uint32_t id, const struct job *
 static void answer(struct session *session, uint32_t id, struct job *job)
 {
     struct gad_error error = {0};
-    if (job->error) {
-        session_reply_error(session, id, job->error);
+    if (job->failed_as != GAD_OK) {
+        job_failure(job, &error);
+        session_reply_error(session, id, &error);
         job_fetched(job);
         return;
     }
@@ -203,6 +204,7 @@ void finish_release(struct broker *broker, struct job *job)
     charge_release(&job->message_charge);
     charge_release(&job->fd_charge);
     charge_release(&job->reply_charge);
+    free(steal_ptr(job->room));
     if (job->state != JOB_SETTLING)
         charge_release(&job->job_charge);
 }
@@ -240,8 +242,9 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
 {
     read_numbers(job, &message->result);
     metrics_moved(&broker->metrics, job, &message->result);
-    job->result = result_new(steal_ptr(frame->body), frame->size_bytes, message->payload,
-                             message->n_payload_bytes);
+    job->result = steal_ptr(job->room);
+    result_fill(job->result, steal_ptr(frame->body), frame->size_bytes, message->payload,
+                message->n_payload_bytes);
     if (!job->needs_settling) {
         conclude(broker, job, JOB_DONE);
         return;
@@ -268,14 +271,13 @@ void finish_error(struct broker *broker, struct job *job, const struct gad_error
         job_times_explain(job, &late);
         error = &late;
     }
+    job->failed_as = error->status;
     job->error = malloc(sizeof(*job->error));
     if (job->error && error->status == GAD_CANCELLED && job->was_deserted)
         error_set(job->error, GAD_CANCELLED, NULL,
                   "the job was cancelled: the process that submitted it is gone");
     else if (job->error)
         *job->error = *error;
-    else
-        job->result = result_drop(job->result); /* nobody may take it for a success */
     conclude(broker, job, error->status == GAD_CANCELLED ? JOB_CANCELLED : JOB_FAILED);
 }
 

@@ -77,6 +77,14 @@ void job_set_state(struct job *job, enum job_state state)
     job->state = state;
 }
 
+void job_failure(const struct job *job, struct gad_error *ret)
+{
+    if (job->error)
+        *ret = *job->error;
+    else
+        error_set(ret, job->failed_as, NULL, "the job failed; no memory was left to keep why");
+}
+
 bool job_has_ended(const struct job *job)
 {
     return job->state >= JOB_DONE;
@@ -260,6 +268,7 @@ static void free_job(struct job *job)
     list_remove(&job->owner_link);
     list_remove(&job->told_link);
     list_remove(&job->user_link);
+    free(job->room);
     free(job->error);
     free(job);
 }

@@ -120,8 +120,10 @@ struct job {
     unsigned counted_as;                         /* an enum metrics_state */
 
     /* The outcome, once it has ended (the result also while settling). */
-    struct gad_error *error;
+    enum gad_status failed_as; /* GAD_OK: it has not failed */
+    struct gad_error *error;   /* NULL, though it failed: there was no memory for it */
     struct result *result;
+    struct result *room;       /* for the result, until it is there */
     bool is_kept, was_fetched; /* the latter: also of an error */
 };
 
@@ -160,6 +162,7 @@ uid_t job_uid(const struct job *job);
 void job_keep(struct jobs *jobs, struct job *job, uint64_t now_ns);
 void job_discard(struct jobs *jobs, struct job *job); /* as if it had never been */
 void job_fetched(struct job *job);                    /* somebody has got result or error */
+void job_failure(const struct job *job, struct gad_error *ret); /* of one that has failed */
 
 void jobs_expire(struct jobs *jobs, uint64_t now_ns);
 unsigned jobs_n_live(const struct jobs *jobs);

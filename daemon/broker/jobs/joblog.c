@@ -29,9 +29,7 @@
 
 static const char *code_of(const struct job *job)
 {
-    if (job->state == JOB_DONE)
-        return error_word(GAD_OK);
-    return error_word(job->error ? (int)job->error->status : (int)GAD_NO_MEMORY);
+    return error_word((int)job->failed_as);
 }
 
 static double seconds(uint64_t from_ns, uint64_t to_ns)

@@ -28,13 +28,14 @@ static void on_unused(struct shared *shared)
         free_result(result);
 }
 
-struct result *result_new(char *body_take, size_t n_body_bytes, const char *map, size_t n_map_bytes)
+struct result *result_new(void)
 {
-    struct result *result = malloc(sizeof(*result));
-    if (!result) {
-        free(body_take);
-        return NULL;
-    }
+    return calloc(1, sizeof(struct result));
+}
+
+void result_fill(struct result *result, char *body_take, size_t n_body_bytes, const char *map,
+                 size_t n_map_bytes)
+{
     *result = (struct result){
         .shared = {.unused = on_unused},
         .body = body_take,
@@ -43,7 +44,6 @@ struct result *result_new(char *body_take, size_t n_body_bytes, const char *map,
         .n_map_bytes = n_map_bytes,
         .is_kept = true,
     };
-    return result;
 }
 
 struct result *result_drop(struct result *result)

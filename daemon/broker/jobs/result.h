@@ -15,8 +15,10 @@ struct result {
     struct charge charge; /* while connections have to send it */
 };
 
-/* The job's from now on; NULL without memory: the body is then freed. */
-struct result *result_new(char *body_take, size_t n_body_bytes, const char *map,
-                          size_t n_map_bytes);
+/* Empty, made before the job begins, so that it is there at its end; NULL: without memory. */
+struct result *result_new(void);
+/* The job's from now on. */
+void result_fill(struct result *result, char *body_take, size_t n_body_bytes, const char *map,
+                 size_t n_map_bytes);
 /* The job gives it up; who has still to send it goes on with it. NULL; takes NULL. */
 struct result *result_drop(struct result *result);

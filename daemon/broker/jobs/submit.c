@@ -20,6 +20,7 @@
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/places.h"
 #include "daemon/broker/jobs/planner.h"
+#include "daemon/broker/jobs/result.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/workers/workers.h"
@@ -275,6 +276,8 @@ int submission_make_job(struct session *session, const struct message *message, 
         return r;
     describe(job, s);
     r = charge_job(broker, session->uid, frame, job, error);
+    if (r == 0 && !(job->room = result_new()))
+        r = -ENOMEM;
     if (r == 0)
         r = take_regions(job, s);
     if (r == 0)

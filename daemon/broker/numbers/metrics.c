@@ -189,7 +189,7 @@ void metrics_settling(struct metrics *metrics, struct job *job)
 void metrics_ended(struct metrics *metrics, struct job *job, uint64_t now_ns)
 {
     assert(job_has_ended(job));
-    enum gad_status failure = job->error ? job->error->status : GAD_NO_MEMORY;
+    enum gad_status failure = job->failed_as;
     metrics->n_ended[job->state == JOB_DONE ? GAD_OK : failure]++;
     leave_queue(metrics, job, METRICS_N_STATES, now_ns);
     job->metrics_user = NULL;

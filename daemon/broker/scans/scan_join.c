@@ -102,8 +102,8 @@ static void finish(struct join *join, struct scan *scan)
     int r = join->reader->session ? enter(join, scan) : 0;
     forget_candidates(join);
     if (r < 0)
-        error_set(&error, GAD_WORKER_LOST, NULL, "the process of the shared scan is not there: %s",
-                  strerrordesc_np(-r));
+        error_set(&error, r == -ENOMEM ? GAD_NO_MEMORY : GAD_WORKER_LOST, NULL,
+                  "the process of the shared scan is not there: %s", strerrordesc_np(-r));
     if (r < 0 || !join->reader->session)
         scan_reader_refuse(join->reader, &error);
 }

@@ -308,7 +308,7 @@ static void pack_status(msgpack_packer *p, const struct job *job)
     uint64_t until_ns = job->ended_ns ? job->ended_ns : loop_now_ns();
     uint64_t started_ns = job->state == JOB_QUEUED ? 0 : job->started_ns;
     bool is_paused = pause_is_on(job);
-    msgpack_pack_map(p, 9u + is_paused + (job->error != NULL));
+    msgpack_pack_map(p, 9u + is_paused + (job->failed_as != GAD_OK));
     pack_key_u64(p, "job", job->id);
     pack_key_str(p, "state", job_state_name(job->state));
     pack_key_str(p, "label", job->label);
@@ -321,9 +321,11 @@ static void pack_status(msgpack_packer *p, const struct job *job)
     pack_key_f64(p, "running_s", started_ns ? seconds_between(started_ns, until_ns) : 0);
     if (is_paused)
         pack_key_bool(p, "paused", true);
-    if (job->error) {
+    if (job->failed_as != GAD_OK) {
+        struct gad_error error = {0};
+        job_failure(job, &error);
         pack_str(p, "error");
-        pack_error_map(p, job->error);
+        pack_error_map(p, &error);
     }
 }
 

@@ -303,8 +303,20 @@ void session_resume_paused(struct broker *broker)
     }
 }
 
+static void answer_no_memory(struct session *s, uint32_t id)
+{
+    struct gad_error error = {0};
+    error_set(&error, GAD_NO_MEMORY, NULL, "the daemon has no memory left for this request");
+    session_answer_failure(s, id, GAD_NO_MEMORY, &error);
+}
+
 void session_answer_failure(struct session *s, uint32_t id, int r, const struct gad_error *error)
 {
+    if (r == -ENOMEM) {
+        log_error(LOG_UID(s->uid), "client %s: a request is refused: no memory", s->client);
+        answer_no_memory(s, id);
+        return;
+    }
     if (r < 0) {
         log_warn(LOG_UID(s->uid), "client %s: %s", s->client, strerror(-r));
         session_close(s);
@@ -358,6 +370,10 @@ static void handle_frame(struct session *s, struct frame *frame)
         message_deinit(&message);
         if (r == -EBUSY)
             postpone(s, frame);
+        return;
+    }
+    if (r == -ENOMEM && has_id) {
+        session_answer_failure(s, message.id, r, &error);
         return;
     }
     metrics_refused(&s->broker->metrics, GAD_PROTOCOL);

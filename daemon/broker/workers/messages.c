@@ -110,6 +110,7 @@ static int keep_memory(struct worker_info *info, const msgpack_object *map)
         msgpack_sbuffer_destroy(&buffer);
         return 0;
     }
+    free(info->memory);
     info->n_memory_bytes = buffer.size;
     info->memory = msgpack_sbuffer_release(&buffer);
     return 0;
@@ -138,6 +139,8 @@ static int on_ready(struct worker *w, const struct message *message)
     if (w->info.state != WORKER_STARTING)
         return -EPROTO;
     int r = become_ready(w, &message->params, &error);
+    if (r == -ENOMEM)
+        return r;
     if (r) {
         log_error(NULL, "worker.ready of %s cannot be used: %s", w->info.engine, error.message);
         return -EPROTO;
@@ -242,13 +245,26 @@ static int handle_frames(struct worker *w)
 {
     int r = 0;
     while (r == 0 && w->conn) {
-        struct frame frame = {0};
-        r = conn_next(w->conn, &frame);
+        struct frame frame = w->unread;
+        w->unread = (struct frame){0};
+        r = frame.body ? 0 : conn_next(w->conn, &frame);
         if (r == 0)
             r = handle(w, &frame);
-        frame_deinit(&frame, closer_close);
+        if (r == -ENOMEM && frame.body)
+            w->unread = frame;
+        else
+            frame_deinit(&frame, closer_close);
     }
     return r;
+}
+
+static int try_later(struct worker *w)
+{
+    if (!w->lacks_memory)
+        log_error(NULL, "no memory to read what the worker of %s says: it is tried again",
+                  w->info.engine);
+    w->lacks_memory = true;
+    return -EAGAIN;
 }
 
 int worker_read(struct worker *w, unsigned n_receives)
@@ -256,12 +272,15 @@ int worker_read(struct worker *w, unsigned n_receives)
     bool is_to_the_end = n_receives == UINT_MAX;
     int r = 0;
     for (unsigned i = 0; i < n_receives && w->conn; i++) {
-        r = conn_receive(w->conn);
+        r = w->lacks_memory ? 0 : conn_receive(w->conn);
+        if (r == 0) {
+            w->lacks_memory = false;
+            r = handle_frames(w);
+            if (r == -EAGAIN)
+                r = 0;
+        }
         if (r < 0)
-            return r;
-        r = handle_frames(w);
-        if (r < 0 && r != -EAGAIN)
-            return r;
+            return r == -ENOMEM ? try_later(w) : r;
         if (!is_to_the_end && w->conn && !conn_may_have_more(w->conn))
             break; /* the loop tells when there is more */
     }

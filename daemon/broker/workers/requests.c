@@ -9,6 +9,7 @@
 #define LOG_TOPIC "worker"
 #include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
+#include "daemon/broker/loop.h"
 #include "daemon/broker/sessions/account.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/worker_impl.h"
@@ -20,16 +21,29 @@
 #include <limits.h>
 #include <string.h>
 
+/* For which there was no memory before. */
+static int read_on(struct worker *w)
+{
+    int r = w->lacks_memory ? worker_read(w, 1) : 0;
+    if (w->lacks_memory)
+        loop_set_busy(w->broker->loop, true);
+    return r;
+}
+
 void worker_flush(struct worker *w)
 {
     if (!w->conn)
         return;
-    int r = conn_flush(w->conn);
+    int r = w->is_untold ? -ENOMEM : read_on(w);
+    if (r == 0 || r == -EAGAIN)
+        r = w->conn ? conn_flush(w->conn) : 0;
+    if (!w->conn)
+        return;
     if (r == 0 || r == -EAGAIN)
         r = loop_watch_set(w->watch, WATCH_READ | (r == -EAGAIN ? WATCH_WRITE : 0u));
-    else
+    else if (!w->is_untold)
         r = worker_read(w, UINT_MAX); /* it is gone: what it said before counts */
-    if (r < 0 && w->conn)
+    if (r < 0 && r != -EAGAIN && w->conn)
         worker_lose_connection(w, r);
 }
 
@@ -151,14 +165,16 @@ int worker_ask(struct worker *w, struct stats_wait *wait, uint64_t job_id, bool 
     return send_request(w, *ret_pending_id, NULL, 0, NULL, 0);
 }
 
-/* What fails is no more than a notification: the connection is on its way out. */
+/* There is room for many of them. A worker that has not heard of the end of a job or a region is of
+ * no use any more. */
 static void send_written(struct worker *w, const char *method)
 {
     const msgpack_sbuffer *body = &w->broker->writer.buffer;
-    int r = conn_send(w->conn, body->data, body->size, NULL, 0);
+    int r = conn_send_urgent(w->conn, body->data, body->size);
+    w->is_untold |= r == -ENOMEM || r == -EINVAL;
     if (r < 0)
         log_error(NULL, "%s cannot be sent to the worker of %s: %s", method, w->info.engine,
-                  strerror(-r));
+                  strerrordesc_np(-r));
 }
 
 static void notify(struct worker *w, const char *method, const char *key, uint64_t id)
@@ -199,7 +215,7 @@ void worker_yield(struct worker *w, uint64_t job_id, uint64_t silent_ns, bool ag
     pack_key_u64(&writer->packer, "job", job_id);
     pack_key_u64(&writer->packer, "silent_ms", silent_ns / 1000000);
     pack_key_bool(&writer->packer, "again", again);
-    int r = conn_send(w->conn, writer->buffer.data, writer->buffer.size, NULL, 0);
+    int r = conn_send_urgent(w->conn, writer->buffer.data, writer->buffer.size);
     if (r < 0) /* it is asked again, or is on its way out */
         log_debug(NULL, "job.yield cannot be sent: %s", strerrordesc_np(-r));
 }

@@ -21,6 +21,7 @@
 
 #define RECEIVES_PER_WAKE_UP 8u
 #define SOCKET_BUFFER_BYTES  (1024 * 1024)
+#define URGENT_BYTES         (64u * 1024u) /* of notifications, which are some 50 bytes each */
 #define MAX_WORDS            32u
 #define NUMBER_SIZE          24
 
@@ -103,6 +104,8 @@ static int open_connection(struct worker *w, int *fd_take)
     int n_bytes = SOCKET_BUFFER_BYTES;
     setsockopt(*fd_take, SOL_SOCKET, SO_SNDBUF, &n_bytes, sizeof(n_bytes));
     int r = conn_new(steal_fd(fd_take), closer_close, &w->conn);
+    if (r == 0)
+        r = conn_keep_room(w->conn, URGENT_BYTES);
     if (r == 0)
         r = loop_watch_new(w->broker->loop, conn_fd(w->conn), on_event, w, &w->watch);
     if (r == 0)

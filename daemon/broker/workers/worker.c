@@ -34,6 +34,7 @@
 #include "daemon/broker/workers/worker_impl.h"
 #include "daemon/broker/jobs/dispatch.h"
 #include "daemon/broker/numbers/info.h"
+#include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/sessions/region.h"
 #include "daemon/broker/workers/workers.h"
@@ -177,6 +178,8 @@ static void drop_process(struct worker *w)
     w->child = child_close(w->child);
     crashpage_unmap(steal_ptr(w->page));
     pending_deinit(&w->pending);
+    frame_deinit(&w->unread, closer_close);
+    w->lacks_memory = w->is_untold = false;
     broker_clear_deadline(w->broker, &w->kill);
     broker_clear_deadline(w->broker, &w->hang_check);
     broker_clear_deadline(w->broker, &w->yield_check);

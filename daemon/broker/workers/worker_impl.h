@@ -18,6 +18,9 @@ struct worker {
     struct loop_watch *watch;
     struct crashpage *page;
     struct pending pending;
+    struct frame unread; /* of it, for which there was no memory; body NULL: none */
+    bool lacks_memory;   /* to read on: it is tried again in the next turn */
+    bool is_untold;      /* there was none for what it must know: it is replaced */
     struct deadline restart, hang_check, kill, sleep, yield_check;
     struct hang_limits hang_limits;
     uint64_t started_ns;
@@ -41,7 +44,8 @@ int worker_start_process(struct worker *w, exit_func on_exit_status) GAD_MUST_CH
 void worker_lose_connection(struct worker *w, int r);
 
 /* Reads and handles what it said, at most n_receives times (UINT_MAX: to its end). 0: there may be
- * more; -EAGAIN; other: the connection is of no use. */
+ * more; -EAGAIN, also without memory: worker_flush() then goes on; other: the connection is of no
+ * use. */
 int worker_read(struct worker *w, unsigned n_receives) GAD_MUST_CHECK;
 
 /* The queue, and limits to plan with before it said its own. */

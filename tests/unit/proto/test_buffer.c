@@ -68,6 +68,21 @@ Test(buffer, trim_frees_only_what_is_empty)
     cr_assert(eq(sz, buffer.capacity_bytes, 0));
 }
 
+Test(buffer, what_is_to_be_kept_is_not_given_back)
+{
+    struct buffer buffer = {0};
+    cr_assert(eq(int, buffer_reserve(&buffer, 10000), 0));
+    buffer.kept_bytes = 5000;
+    buffer_trim(&buffer);
+    cr_assert(eq(sz, buffer.capacity_bytes, 5000));
+    for (unsigned i = 0; i < 100; i++) {
+        put(&buffer, "x");
+        buffer_consumed(&buffer, 1);
+    }
+    cr_assert(eq(sz, buffer.capacity_bytes, 5000));
+    buffer_deinit(&buffer);
+}
+
 Test(buffer, a_size_that_overflows_is_no_memory)
 {
     struct buffer buffer = {0};

@@ -36,7 +36,8 @@ static void end(struct job *job, size_t n_result_bytes, bool was_fetched, uint64
     job_set_state(job, JOB_DONE);
     if (n_result_bytes > 0) {
         char *body = malloc(n_result_bytes);
-        job->result = result_new(body, n_result_bytes, body, n_result_bytes);
+        job->result = result_new();
+        result_fill(job->result, body, n_result_bytes, body, n_result_bytes);
     }
     job->was_fetched = was_fetched;
     job_keep(jobs, job, now_ns);

@@ -41,10 +41,7 @@ static void start(struct job *job, uint64_t now_ns)
 
 static void end(struct job *job, enum gad_status status, uint64_t now_ns)
 {
-    if (status) {
-        job->error = calloc(1, sizeof(*job->error));
-        error_set(job->error, status, NULL, "an end");
-    }
+    job->failed_as = status;
     job_set_state(job, !status ? JOB_DONE : status == GAD_CANCELLED ? JOB_CANCELLED : JOB_FAILED);
     metrics_ended(&metrics, job, now_ns);
     job_keep(jobs, job, now_ns);
