@@ -87,6 +87,19 @@ def in_memory(operand: Operand, run: Run = Run()) -> Array:
         lazy(operand).compute(**run._asdict()))
 
 
+def finite_in_memory(argument: str, operand: Operand, run: Run = Run()) -> Array:
+    """The elements; one that is not finite is refused with its place, as by reads."""
+    elements = np.asarray(in_memory(operand, run))
+    bad = ~np.isfinite(elements)
+    if not bad.any():
+        return elements
+    place = [int(i) for i in np.unravel_index(int(bad.argmax()), elements.shape)]
+    what = "nan" if np.isnan(elements[tuple(place)]) else "infinite"
+    raise errors.BadArgument(f"{argument}: element {place} is {what}: nothing fits it",
+                             argument=argument, found=f"{what} at {place}",
+                             expected="finite numbers; where(isfinite(x), x, 0) takes others as 0")
+
+
 def matrix_of(name: str, operand: Operand) -> Lazy:
     """A matrix with elements."""
     one = _known(operand)

@@ -77,7 +77,7 @@ from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .._lazy.results import save
 from .matrices import (FEW_COLUMNS, NUMPY, Array, Callback, Run, data_of, decomposed, dense,
-                       destination, in_memory, is_small, is_wide, matrix_of)
+                       destination, finite_in_memory, is_small, is_wide, matrix_of)
 
 
 class SVDResult(NamedTuple):
@@ -125,7 +125,8 @@ def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_u
     rows, columns = matrix.shape
     _check_k("svd", k, min(rows, columns))
     if is_small(a) and out is None:
-        found = NUMPY.linalg.svd(in_memory(a, run), full_matrices and k is None, compute_uv)
+        found = NUMPY.linalg.svd(finite_in_memory("a", a, run), full_matrices and k is None,
+                                 compute_uv)
         return SVDResult(found[0][:, :k], found[1][:k], found[2][:k]) if compute_uv else found[:k]
     data, is_turned = data_of(a), is_wide(matrix) and (k is None or rows <= FEW_COLUMNS)
     if is_turned and not data.is_array and out is None:  # what is computed is turned at its sources
@@ -175,7 +176,7 @@ def eigh(a: Operand, UPLO: str = "L", *, k: int | None = None, n_iter: int = 8,
                               expected="as many rows as columns", found=str(matrix.shape))
     _check_k("eigh", k, matrix.shape[0])
     if is_small(a):
-        values, vectors = NUMPY.linalg.eigh(in_memory(a, run), UPLO)
+        values, vectors = NUMPY.linalg.eigh(finite_in_memory("a", a, run), UPLO)
         order = np.sort(np.argsort(-np.abs(values), kind="stable")[:k])
         return EighResult(values[order], vectors[:, order])
     found = decomposed("eigh", a, run, k, False, n_iter, n_oversamples, seed, tol, checkpoint,

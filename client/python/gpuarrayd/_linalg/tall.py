@@ -66,8 +66,8 @@ from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
 from .._lazy.describing import describe
 from .._lazy.operands import Operand
-from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, has_few,
-                       in_memory, is_small, is_tall, is_wide, matrix_of)
+from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, finite_in_memory,
+                       has_few, in_memory, is_small, is_tall, is_wide, matrix_of)
 from .singular import svd
 
 
@@ -140,7 +140,8 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | N
     rank, and the singular values of a."""
     run = Run(engine, priority, label)
     if is_small(a, b, is_read=has_few(a)):
-        x, rest, rank, s = NUMPY.linalg.lstsq(in_memory(a, run), in_memory(b, run), rcond)
+        x, rest, rank, s = NUMPY.linalg.lstsq(finite_in_memory("a", a, run),
+                                              finite_in_memory("b", b, run), rcond)
         return x, rest, int(rank), s
     x, rest, rank, s = _solved("lstsq", a, b, _rcond(rcond), (), run)
     return x, rest if rank == len(s) < lazy(a).shape[0] else np.array([]), rank, s
@@ -164,7 +165,7 @@ def qr(a: Operand, mode: str = "reduced", *, engine: str | None = None, priority
     """Q with columns of length 1 at right angles, and the upper triangular R: a = Q @ R."""
     run = Run(engine, priority, label)
     if is_small(a, is_read=is_tall(a)):
-        return NUMPY.linalg.qr(in_memory(a, run), mode)
+        return NUMPY.linalg.qr(finite_in_memory("a", a, run), mode)
     if mode not in ("reduced", "r"):
         raise errors.BadArgument(f"qr: mode {mode!r}", argument="mode",
                                  expected="'reduced' or 'r'", found=repr(mode))
@@ -186,7 +187,7 @@ def svdvals(x: Operand, /, *, engine: str | None = None, priority: int = 0,
     """All singular values, falling, in one read; of a matrix with few rows, too."""
     run = Run(engine, priority, label)
     if is_small(x, is_read=has_few(x)):
-        return np.linalg.svd(in_memory(x, run), compute_uv=False)
+        return np.linalg.svd(finite_in_memory("x", x, run), compute_uv=False)
     found: Array = svd(x, compute_uv=False, **run._asdict())
     return found
 
@@ -196,7 +197,7 @@ def cond(x: Operand, p: Any = None, *, engine: str | None = None, priority: int 
     """The condition: the largest singular value by the smallest."""
     run = Run(engine, priority, label)
     if is_small(x, is_read=p in (None, 2, -2) and has_few(x)):
-        return np.linalg.cond(in_memory(x, run), p)
+        return np.linalg.cond(finite_in_memory("x", x, run), p)
     if p not in (None, 2, -2):
         raise errors.Unsupported(f"cond: p={p!r} needs the inverse, which a matrix with many rows "
                                  "does not have", argument="p", expected="None, 2 or -2",
@@ -230,7 +231,7 @@ def pinv(a: Operand, rcond: float | None = None, hermitian: bool = False, *,
     """The pseudo-inverse (Moore and Penrose)."""
     run, least = Run(engine, priority, label), rcond if rtol is None else rtol
     if is_small(a, is_read=has_few(a)):
-        return np.linalg.pinv(in_memory(a, run), least, hermitian)
+        return np.linalg.pinv(finite_in_memory("a", a, run), least, hermitian)
     matrix = matrix_of("pinv", a)
     if is_wide(matrix):
         return pinv(matrix.T, rcond, rtol=rtol, **run._asdict()).T

@@ -200,6 +200,15 @@ def test_what_is_read_is_what_was_said(gd):
     assert plan.reads == 1 and plan.jobs == 1
 
 
+def test_small_matrices_are_refused_with_the_place_too(gd):
+    bad, la = normal(6, 6), gd.linalg
+    bad[3, 1] = np.nan
+    for call in (la.svd, la.svdvals, la.cond, la.pinv, la.qr, la.eigh, lambda x: la.lstsq(x, x[:, 0]),
+                 lambda x: la.lstsq(np.eye(6), x)):
+        with pytest.raises(gd.BadArgument, match=r"element \[3, 1\] is nan"):
+            call(bad)
+
+
 def test_what_is_refused_says_why(la, gd):
     a = normal(300, 4)
     bad = a.copy()
