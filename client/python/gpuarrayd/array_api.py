@@ -183,9 +183,26 @@ def __array_namespace_info__() -> _Info:  # noqa: N807
     return _Info()
 
 
+def _is_others(obj: object) -> _Any:
+    """Whether it is an array of NumPy's of times, texts or objects."""
+    return isinstance(obj, (_np.ndarray, _np.generic)) and obj.dtype.kind not in "biufc"
+
+
 class _Names(_ModuleType):
     """The names of the standard, and behind them NumPy's, whose functions take lazies: who asks an
     array for its namespace, as xarray does, goes on to pad() and the like."""
+
+    @staticmethod
+    def asarray(obj: _Any, /, **how: _Any) -> _Any:
+        """NumPy's of what no lazy can be, as coordinates of time and of names are."""
+        return obj if not how and _is_others(obj) else asarray(obj, **how)
+
+    @staticmethod
+    def where(condition: _Any, x1: _Any, x2: _Any, /) -> _Any:
+        """Likewise, where one of two is."""
+        if _is_others(x1) or _is_others(x2):
+            return _np.where(_np.asarray(condition), x1, x2)
+        return where(condition, x1, x2)
 
     def __getattr__(self, name: str) -> _Any:
         return getattr(_sys.modules[__name__] if name in __all__ else _np, name)

@@ -190,6 +190,15 @@ def _astype(x: object, dtype: Any, /, *, copy: bool = True, device: object = Non
     return functions.astype(x, dtype)  # type: ignore[arg-type]
 
 
+def _unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Lazy, ...]:
+    refuse("np.unravel_index", {"order": None if order == "C" else order})
+    rest, places = as_lazy(indices), []
+    for n in reversed(np.atleast_1d(shape).tolist()[1:]):
+        places.append(rest % n)
+        rest = rest // n
+    return (rest, *reversed(places))
+
+
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
     "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
@@ -207,6 +216,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
        for name in ("linspace", "tril", "triu", "meshgrid")},
     **{name: getattr(filled, name) for name in filled.__all__},
     "gradient": _own(gradients.gradient), "repeat": derived.repeated,
+    "unravel_index": _unravel_index,
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,
     "lib.stride_tricks.sliding_window_view": derived.sliding_window_view,

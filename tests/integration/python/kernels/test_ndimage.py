@@ -91,7 +91,10 @@ def test_gradient(gd):
     for u in (rng.normal(size=(7, 9)), rng.integers(0, 99, (5, 6, 4)), rng.normal(size=40),
               rng.normal(size=(6, 5)).astype("f4")):
         for words, more in (((), {}), ((0.5,), {"edge_order": 2}), ((), {"axis": -1}),
-                            ([1.5, 2, 3][:u.ndim], {})):
+                            ([1.5, 2, 3][:u.ndim], {}),
+                            ([np.arange(n) * (3 if n % 2 else 1) + rng.random(n) * (n % 2)
+                              for n in u.shape], {}),
+                            ((np.sort(rng.random(u.shape[0])),), {"axis": 0, "edge_order": 2})):
             got, want = gd.gradient(u, *words, **more), np.gradient(u, *words, **more)
             several = isinstance(got, list)
             for one, other in zip(got if several else [got], want if several else [want],
@@ -99,7 +102,8 @@ def test_gradient(gd):
                 one = np.asarray(one)
                 assert one.dtype == other.dtype
                 np.testing.assert_allclose(one, other, 1e-5 if u.dtype == "f4" else 1e-12, 1e-5)
-    for wrong in (lambda: gd.gradient(u, [1, 2]), lambda: gd.gradient(u[:1])):
+    for wrong in (lambda: gd.gradient(u, [1, 2]), lambda: gd.gradient(u[:1]),
+                  lambda: gd.gradient(u, [[1, 2]]), lambda: gd.gradient(u, 1, [1, 2])):
         with pytest.raises(gd.errors.RequestError):
             wrong()
 

@@ -129,10 +129,19 @@ def test_in_xarray(gd):
     xarray = pytest.importorskip("xarray")
     a = np.random.default_rng(1).random((12, 4))
     a[3, 1] = np.nan
-    lazy, array = [xarray.DataArray(one, dims=("t", "x"), coords={"x": np.arange(4.0)})
-                   for one in (gd.lazy(a), a)]
+    times = np.datetime64("2001-01", "M") + np.arange(12)
+    lazy, array = [xarray.DataArray(one, dims=("t", "x"), coords={
+        "t": times.astype("M8[s]"), "x": [0, 1, 3, 7.5]})
+        for one in (gd.lazy(a), a)]
     for call in (lambda d: d.mean("t"), lambda d: d.where(d > 0.5, 0).std(), lambda d: d.rolling(t=3).mean(),
                  lambda d: d.shift(t=1), lambda d: d.pad(x=1), lambda d: d.quantile(0.25, "x"),
                  lambda d: d.coarsen(t=3).mean(), lambda d: d.fillna(-1).cumsum("t"),
-                 lambda d: d.isin([1, 2]), lambda d: d.sortby("x", ascending=False)):
+                 lambda d: d.isin([1, 2]), lambda d: d.sortby("x", ascending=False),
+                 lambda d: d.differentiate("x"), lambda d: d.differentiate("x", edge_order=2),
+                 lambda d: d.idxmin("x"), lambda d: d.groupby("t.season").mean(),
+                 lambda d: d.fillna(0).argmax(["t", "x"])["t"], lambda d: d.fillna(0).argmax(["t", "x"])["x"]):
         np.testing.assert_allclose(call(lazy).values, call(array).values, 1e-12)
+        assert isinstance(call(lazy).data, gd.Lazy)
+    for call in (lambda d: d.idxmax("t"), lambda d: d.idxmin("t"),
+                 lambda d: d.where(d.x > 0).idxmax("t")):
+        np.testing.assert_array_equal(call(lazy).values, call(array).values)
