@@ -375,6 +375,31 @@ int cuda_copy_from_device(void *memory, const void *device, size_t n_bytes, cuda
     return copy(memory, device, n_bytes, cudaMemcpyDeviceToHost, stream);
 }
 
+static int copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
+                     size_t row_bytes, size_t n_rows, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    if (n_rows == 1)
+        return copy(to, from, row_bytes, kind, stream);
+    const int r = bind_thread();
+    return r ? r
+             : checked(cudaMemcpy2DAsync(to, to_stride, from, from_stride, row_bytes, n_rows, kind,
+                                         stream));
+}
+
+int cuda_copy_rows_to_device(void *device, const void *memory, size_t stride_bytes,
+                             size_t row_bytes, size_t n_rows, cuda_stream stream)
+{
+    return copy_rows(device, row_bytes, memory, stride_bytes, row_bytes, n_rows,
+                     cudaMemcpyHostToDevice, stream);
+}
+
+int cuda_copy_rows_from_device(void *memory, size_t stride_bytes, const void *device,
+                               size_t row_bytes, size_t n_rows, cuda_stream stream)
+{
+    return copy_rows(memory, stride_bytes, device, row_bytes, row_bytes, n_rows,
+                     cudaMemcpyDeviceToHost, stream);
+}
+
 int cuda_copy_on_device(void *to, const void *from, size_t n_bytes, cuda_stream stream)
 {
     return copy(to, from, n_bytes, cudaMemcpyDeviceToDevice, stream);

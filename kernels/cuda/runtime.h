@@ -74,6 +74,12 @@ int cuda_copy_to_device(void *device, const void *memory, size_t n_bytes,
                         cuda_stream stream) GAD_MUST_CHECK;
 int cuda_copy_from_device(void *memory, const void *device, size_t n_bytes,
                           cuda_stream stream) GAD_MUST_CHECK;
+/* The same of rows that are stride_bytes apart in `memory`; dense on the device. One row is a copy
+ * as above. */
+int cuda_copy_rows_to_device(void *device, const void *memory, size_t stride_bytes,
+                             size_t row_bytes, size_t n_rows, cuda_stream stream) GAD_MUST_CHECK;
+int cuda_copy_rows_from_device(void *memory, size_t stride_bytes, const void *device,
+                               size_t row_bytes, size_t n_rows, cuda_stream stream) GAD_MUST_CHECK;
 int cuda_copy_on_device(void *to, const void *from, size_t n_bytes,
                         cuda_stream stream) GAD_MUST_CHECK;
 

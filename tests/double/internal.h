@@ -59,7 +59,8 @@ struct operation {
     /* A copy: real addresses. */
     char *to;
     const char *from;
-    size_t n_bytes;
+    size_t n_bytes, row_bytes; /* of all rows, of one */
+    size_t to_pitch, from_pitch;
     enum cudaMemcpyKind direction;
     bool is_source_guarded; /* nobody may write to the source before the copy ran */
     uint64_t source_sum;

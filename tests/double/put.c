@@ -71,42 +71,87 @@ static void set_faults_locked(struct operation *o, uint64_t sticky, uint64_t han
     o->is_hanging = hang == EVERY || hang == *count;
 }
 
-static void put_copy_locked(void *to, const void *from, size_t n_bytes, enum cudaMemcpyKind kind,
+/* Rows of the same length on both sides. */
+struct rows {
+    void *to;
+    const void *from;
+    size_t to_pitch, from_pitch, row_bytes, n_rows;
+};
+
+static size_t span_of(const struct rows *r, size_t pitch)
+{
+    return (r->n_rows - 1) * pitch + r->row_bytes;
+}
+
+/* Row by row, unless they lie dense: what lies between rows is others'. */
+static void touch_rows(const struct clock *clock, unsigned index, const char *what,
+                       const char *address, const struct rows *r, size_t pitch, bool is_written)
+{
+    const bool is_dense = pitch == r->row_bytes;
+    for (size_t i = 0; i < (is_dense ? 1 : r->n_rows); i++)
+        order_touch(clock, index, what, address + i * pitch,
+                    is_dense ? r->n_rows * r->row_bytes : r->row_bytes, is_written);
+}
+
+static void put_copy_locked(const struct rows *r, enum cudaMemcpyKind kind,
                             struct CUstream_st *stream)
 {
+    const size_t n_bytes = r->n_rows * r->row_bytes;
     const char *what = count_copy_locked(kind, n_bytes);
     const struct side source =
-        find_side(from, n_bytes, kind != cudaMemcpyHostToDevice, false, what);
-    const struct side target = find_side(to, n_bytes, kind != cudaMemcpyDeviceToHost, true, what);
+        find_side(r->from, span_of(r, r->from_pitch), kind != cudaMemcpyHostToDevice, false, what);
+    const struct side target =
+        find_side(r->to, span_of(r, r->to_pitch), kind != cudaMemcpyDeviceToHost, true, what);
     struct operation *o = operation_new(OPERATION_COPY);
     o->direction = kind;
     o->to = (char *)target.real;
     o->from = source.real;
     o->n_bytes = n_bytes;
+    o->row_bytes = r->row_bytes;
+    o->to_pitch = r->to_pitch;
+    o->from_pitch = r->from_pitch;
     o->is_source_guarded = !the_double.timeline.machine && source.memory->kind == MEMORY_PINNED &&
-                           order_is_quiet(source.address, n_bytes);
+                           r->n_rows == 1 && order_is_quiet(source.address, n_bytes);
     if (o->is_source_guarded)
         o->source_sum = sum_memory(source.real, n_bytes);
     set_faults_locked(o, the_double.settings.sticky_copy, the_double.settings.hang_copy,
                       &the_double.n_copies);
     const struct clock *clock = stream_tick_locked(stream);
-    order_touch(clock, stream->index, what, source.address, n_bytes, false);
-    order_touch(clock, stream->index, what, target.address, n_bytes, true);
+    touch_rows(clock, stream->index, what, source.address, r, r->from_pitch, false);
+    touch_rows(clock, stream->index, what, target.address, r, r->to_pitch, true);
     stream_put_locked(stream, o);
+}
+
+static cudaError_t put_rows(const struct rows *r, enum cudaMemcpyKind kind, cudaStream_t stream,
+                            const char *what)
+{
+    cudaError_t error = double_enter(true);
+    if (!error && is_lost_locked())
+        error = the_double.sticky;
+    if (!error && r->row_bytes && r->n_rows) {
+        timeline_call_locked();
+        stream_check_locked(stream, what);
+        put_copy_locked(r, kind, stream);
+    }
+    return double_leave(error);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n_bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    cudaError_t error = double_enter(true);
-    if (!error && is_lost_locked())
-        error = the_double.sticky;
-    if (!error && n_bytes) {
-        timeline_call_locked();
-        stream_check_locked(stream, "cudaMemcpyAsync");
-        put_copy_locked(to, from, n_bytes, kind, stream);
-    }
-    return double_leave(error);
+    const struct rows r = {to, from, n_bytes, n_bytes, n_bytes, 1};
+    return put_rows(&r, kind, stream, "cudaMemcpyAsync");
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    const struct rows r = {to, from, to_pitch, from_pitch, width, height};
+    if (width > to_pitch || width > from_pitch)
+        double_abort("cudaMemcpy2DAsync: rows of %zu bytes are %zu and %zu apart", width, to_pitch,
+                     from_pitch);
+    return put_rows(&r, kind, stream, "cudaMemcpy2DAsync");
 }
 
 static struct operation *kernel_new_locked(const struct cuda_host_launch *launch)

@@ -61,14 +61,17 @@ static void delay(struct CUstream_st *stream)
 static void run_copy(struct CUstream_st *stream, const struct operation *o)
 {
     const uint64_t begin_ns = now_ns(), rate = the_double.settings.slow_link;
-    if (o->direction == cudaMemcpyDeviceToHost && the_double.settings.seed)
-        memset(o->to, GARBAGE, o->n_bytes);
+    const size_t n_rows = o->n_bytes / o->row_bytes;
+    for (size_t i = 0; i < n_rows; i++)
+        if (o->direction == cudaMemcpyDeviceToHost && the_double.settings.seed)
+            memset(o->to + i * o->to_pitch, GARBAGE, o->row_bytes);
     delay(stream);
     if (o->is_source_guarded && sum_memory(o->from, o->n_bytes) != o->source_sum)
         double_abort("wrong order: the program writes to pinned memory from which a copy of %zu "
                      "bytes has not run yet",
                      o->n_bytes);
-    memmove(o->to, o->from, o->n_bytes);
+    for (size_t i = 0; i < n_rows; i++)
+        memmove(o->to + i * o->to_pitch, o->from + i * o->from_pitch, o->row_bytes);
     if (!rate || o->direction == cudaMemcpyDeviceToDevice)
         return;
     const uint64_t end_ns = begin_ns + (uint64_t)((double)o->n_bytes * 1e9 / (double)rate);
@@ -91,7 +94,7 @@ static void run_kernel(struct CUstream_st *stream, const struct operation *o)
 static void run_beginning(const struct operation *o)
 {
     if (o->kind == OPERATION_COPY)
-        memmove(o->to, o->from, o->n_bytes < MOVED_BYTES ? o->n_bytes : MOVED_BYTES);
+        memmove(o->to, o->from, o->row_bytes < MOVED_BYTES ? o->row_bytes : MOVED_BYTES);
     else if (o->read_bytes + o->write_bytes + o->outside_bytes <= COMPUTED_BYTES)
         o->kernel(o->memory, o->arguments);
 }

@@ -5,6 +5,7 @@
  *
  * Places begin at multiples of ENGINE_SLOT_ALIGN, so what lies between two pieces and is less than
  * that is nobody's. Pieces that follow one another in the slot and in the client's memory are one.
+ * A part of a matrix's columns is rows in the client's memory, and dense in the slot.
  *
  * Called by the CUDA engine's tiles and its pipeline.
  */
@@ -13,30 +14,51 @@
 
 #include <string.h>
 
-bool direct_take(struct direct *d, struct registered *r, char *client, uint64_t n_bytes,
+static uint64_t piece_bytes(const struct direct_piece *p)
+{
+    return p->rows.n_rows * p->rows.row_bytes;
+}
+
+/* Whether the rows go on where the piece ends, in the slot and in the client's memory. */
+static bool extend(struct direct_piece *p, const struct direct_rows *rows, uint64_t offset)
+{
+    struct direct_rows *own = &p->rows;
+    bool is_dense = own->n_rows == 1 && rows->n_rows == 1;
+    bool is_alike = own->n_rows > 1 && rows->n_rows > 1 && own->row_bytes == rows->row_bytes &&
+                    own->stride_bytes == rows->stride_bytes;
+    uint64_t n_bytes = is_dense ? own->row_bytes : own->n_rows * own->stride_bytes;
+    if ((!is_dense && !is_alike) || p->offset + piece_bytes(p) != offset ||
+        own->client + n_bytes != rows->client)
+        return false;
+    if (is_dense)
+        own->row_bytes += rows->row_bytes;
+    else
+        own->n_rows += rows->n_rows;
+    return true;
+}
+
+bool direct_take(struct direct *d, struct registered *r, const struct direct_rows *rows,
                  uint64_t offset, uint64_t job)
 {
-    if (n_bytes < DIRECT_MIN_BYTES)
+    uint64_t span_bytes = (rows->n_rows - 1) * rows->stride_bytes + rows->row_bytes;
+    if (rows->n_rows * rows->row_bytes < DIRECT_MIN_BYTES ||
+        (rows->n_rows > 1 && (rows->row_bytes < DIRECT_MIN_ROW_BYTES ||
+                              rows->stride_bytes > INT32_MAX))) /* the driver's limit */
         return false;
     unsigned at = d->n;
     while (at > 0 && d->pieces[at - 1].offset > offset)
         at--;
-    struct direct_piece *last = at > 0 ? &d->pieces[at - 1] : NULL;
-    struct registered_window *window = registered_hold(r, client, n_bytes, job);
+    struct registered_window *window = registered_hold(r, rows->client, span_bytes, job);
     if (!window)
         return false;
-    if (last && last->window == window && last->offset + last->n_bytes == offset &&
-        last->client + last->n_bytes == client) {
-        last->n_bytes += n_bytes;
+    bool is_extended =
+        at > 0 && d->pieces[at - 1].window == window && extend(&d->pieces[at - 1], rows, offset);
+    if (is_extended || d->n == DIRECT_MAX) {
         registered_release(r, window); /* held once a piece */
-        return true;
-    }
-    if (d->n == DIRECT_MAX) {
-        registered_release(r, window);
-        return false;
+        return is_extended;
     }
     memmove(&d->pieces[at + 1], &d->pieces[at], (d->n - at) * sizeof(d->pieces[0]));
-    d->pieces[at] = (struct direct_piece){offset, n_bytes, client, window};
+    d->pieces[at] = (struct direct_piece){offset, *rows, window};
     d->n++;
     return true;
 }
@@ -44,7 +66,7 @@ bool direct_take(struct direct *d, struct registered *r, char *client, uint64_t 
 bool direct_has(const struct direct *d, uint64_t offset)
 {
     for (unsigned i = 0; i < d->n; i++)
-        if (offset - d->pieces[i].offset < d->pieces[i].n_bytes)
+        if (offset - d->pieces[i].offset < piece_bytes(&d->pieces[i]))
             return true;
     return false;
 }
@@ -76,8 +98,10 @@ int direct_copy_to(const struct direct *d, char *device_slot, const char *slot, 
         const struct direct_piece *p = &d->pieces[i];
         r = copy_to(device_slot, slot, done, p->offset, i > 0, stream);
         if (!r)
-            r = cuda_copy_to_device(device_slot + p->offset, p->client, p->n_bytes, stream);
-        done = p->offset + p->n_bytes;
+            r = cuda_copy_rows_to_device(device_slot + p->offset, p->rows.client,
+                                         p->rows.stride_bytes, p->rows.row_bytes, p->rows.n_rows,
+                                         stream);
+        done = p->offset + piece_bytes(p);
     }
     return r ? r : copy_to(device_slot, slot, done, n_bytes, false, stream);
 }
@@ -99,8 +123,10 @@ int direct_copy_from(const struct direct *d, char *slot, const char *device_slot
         const struct direct_piece *p = &d->pieces[i];
         r = copy_from(slot, device_slot, done, p->offset, i > 0, stream);
         if (!r)
-            r = cuda_copy_from_device(p->client, device_slot + p->offset, p->n_bytes, stream);
-        done = p->offset + p->n_bytes;
+            r = cuda_copy_rows_from_device(p->rows.client, p->rows.stride_bytes,
+                                           device_slot + p->offset, p->rows.row_bytes,
+                                           p->rows.n_rows, stream);
+        done = p->offset + piece_bytes(p);
     }
     return r ? r : copy_from(slot, device_slot, done, offset + n_bytes, false, stream);
 }

@@ -5,12 +5,20 @@
 #include "daemon/worker/cuda/registered.h"
 #include "kernels/cuda/runtime.h"
 
-#define DIRECT_MAX       64u
-#define DIRECT_MIN_BYTES (64u * 1024) /* below, a copy of its own costs more than staging */
+#define DIRECT_MAX           64u
+#define DIRECT_MIN_BYTES     (64u * 1024) /* below, a copy of its own costs more than staging */
+#define DIRECT_MIN_ROW_BYTES 1024u        /* below, the link is the slower for it */
+
+/* What lies dense in the slot, and in the client's memory in rows that are stride_bytes apart; one
+ * row: dense there, too. */
+struct direct_rows {
+    char *client;
+    uint64_t n_rows, row_bytes, stride_bytes;
+};
 
 struct direct_piece {
-    uint64_t offset, n_bytes; /* in the slot */
-    char *client;
+    uint64_t offset; /* in the slot */
+    struct direct_rows rows;
     struct registered_window *window; /* held; NULL: not any more */
 };
 
@@ -20,8 +28,8 @@ struct direct {
     struct direct_piece pieces[DIRECT_MAX];
 };
 
-/* Whether the dense bytes at `client` will go that way; then they are held. r may be NULL. */
-bool direct_take(struct direct *d, struct registered *r, char *client, uint64_t n_bytes,
+/* Whether the rows will go that way; then they are held. r may be NULL. */
+bool direct_take(struct direct *d, struct registered *r, const struct direct_rows *rows,
                  uint64_t offset, uint64_t job);
 /* Whether the box at this offset went that way; as long as `d` is not begun anew. */
 bool direct_has(const struct direct *d, uint64_t offset);

@@ -207,20 +207,47 @@ static void output_views(struct cuda_work *work, unsigned grain, const struct ti
     }
 }
 
-/* Registered memory that lies as it would in the slot need not be copied there. */
+/* Where the box is rows that lie in the order of the slot, evenly: these rows. */
+static bool find_rows(const struct tile *t, const struct port *port, const struct port_box *box,
+                      const struct engine_view *home, struct direct_rows *ret)
+{
+    const struct geometry *g = tile_geometry(t);
+    *ret = (struct direct_rows){
+        .client = home->base, .n_rows = 1, .row_bytes = (uint64_t)port->item_bytes};
+    for (int i = g->ndim - 1; i >= 0; i--) {
+        int axis = g->axis_order[i] - (g->ndim - port->array.ndim);
+        if (axis < 0 || box->count[axis] == 1)
+            continue;
+        uint64_t stride = (uint64_t)home->strides[axis], n = (uint64_t)box->count[axis];
+        if (home->strides[axis] < (int64_t)ret->row_bytes)
+            return false;
+        if (ret->n_rows == 1 && stride == ret->row_bytes)
+            ret->row_bytes *= n;
+        else if (ret->n_rows > 1 && stride != ret->n_rows * ret->stride_bytes)
+            return false;
+        else if (ret->n_rows > 1)
+            ret->n_rows *= n;
+        else {
+            ret->n_rows = n;
+            ret->stride_bytes = stride;
+        }
+    }
+    return true;
+}
+
+/* Registered memory that lies as it would in the slot, but for gaps, need not be copied there. */
 static bool is_direct(const struct cuda_work *work, struct direct *d, const struct tile *t,
                       const struct pass_port *of, const struct port_box *box,
                       const struct engine_view *in_slot)
 {
     const struct port *port = of->port;
     struct engine_view home;
+    struct direct_rows rows;
     if (!work->registered || !port->region || reads_goes_on(of, box))
         return false;
     place_at_home(t, port, box, 0, &home);
-    for (int i = 0; i < port->array.ndim; i++)
-        if (box->count[i] > 1 && (home.strides[i] == 0 || home.strides[i] != in_slot->strides[i]))
-            return false;
-    return direct_take(d, work->registered, home.base, (uint64_t)port_box_bytes(port, box),
+    return find_rows(t, port, box, &home, &rows) &&
+           direct_take(d, work->registered, &rows,
                        (uint64_t)((char *)in_slot->base - work->code.slot), t->job->serial);
 }
 

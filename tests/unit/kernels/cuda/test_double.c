@@ -86,6 +86,33 @@ Test(double, refuses_to_overwrite_pinned_memory_that_a_copy_reads)
     dies_saying("that a copy to the device (stream 0) reads", copy_into_source_of_copy);
 }
 
+/* Three rows, 40 bytes apart, and three between them that begin so far behind. */
+static void copy_rows_beside(size_t offset)
+{
+    open_rig();
+    char *elsewhere = (char *)rig.device_slot + 4096;
+    MUST(cuda_copy_to_device(elsewhere, rig.slot + 200, 100, rig.from_device));
+    MUST(cuda_copy_rows_to_device(rig.device_slot, rig.slot, 40, 10, 3, rig.to_device));
+    MUST(cuda_copy_rows_from_device(rig.slot + offset, 40, elsewhere, 10, 3, rig.from_device));
+    MUST(cuda_event_record(rig.back, rig.from_device));
+    MUST(cuda_event_wait(rig.back));
+}
+
+static void copy_rows_into_each_other(void)
+{
+    copy_rows_beside(9);
+}
+
+Test(double, lets_a_copy_of_rows_have_what_lies_between_others)
+{
+    copy_rows_beside(10);
+}
+
+Test(double, refuses_to_overwrite_rows_that_a_copy_reads)
+{
+    dies_saying("that a copy to the device (stream 0) reads", copy_rows_into_each_other);
+}
+
 static void wait_for_an_older_recording(void)
 {
     open_rig();

@@ -304,6 +304,35 @@ static void check_copies_of_three(struct harness *h, const struct memory *m, uin
                   "element %u", i);
 }
 
+/* From the left half of a matrix's columns to the right one: rows with gaps, one copy a tile. */
+static void check_copies_of_columns(struct harness *h, const struct memory *m, uint64_t id)
+{
+    static const int64_t shape[] = {3000, 1024};
+    struct test_job j;
+    struct outcome o;
+    for (unsigned i = 0; i < 3000 * 2048; i++)
+        m->floats[i] = (float)(i % 1000);
+    job_init(&j, id);
+    struct array *in = job_arg(&j, "a", DTYPE_FLOAT32, 2, shape);
+    struct array *out = job_output_to(&j, "a + 1", "out", DTYPE_FLOAT32, 2, shape);
+    at_region(in, 1, 0);
+    at_region(out, 1, 1024 * sizeof(float));
+    in->strides[0] = out->strides[0] = 2048 * sizeof(float);
+    struct double_stats before = double_stats();
+    run_ok(h, &j, &o);
+    outcome_free(&o);
+    struct double_stats after = double_stats();
+    const uint64_t n_tiles = after.n_launches - before.n_launches;
+    cr_assert(lt(u64, 256 * 1024, 12 * MIB / n_tiles), "tiles of one grain show nothing");
+    cr_assert(eq(u64, after.n_to_device - before.n_to_device, 2 * n_tiles)); /* and the records */
+    cr_assert(eq(u64, after.n_from_device - before.n_from_device, n_tiles));
+    for (unsigned i = 0; i < 3000 * 2048; i++) {
+        bool is_left = i % 2048 < 1024;
+        cr_assert(m->floats[i] == (float)((is_left ? i : i - 1024) % 1000) + (is_left ? 0 : 1),
+                  "element %u", i);
+    }
+}
+
 /* The second job that uses a region has it registered; from then on the device copies from and to
  * it by itself. */
 Test(cuda_engine, copies_registered_regions_without_staging_them)
@@ -335,6 +364,7 @@ Test(cuda_engine, copies_registered_regions_without_staging_them)
     cr_assert(
         eq(u64, after.n_launches - before.n_launches, after.n_from_device - before.n_from_device));
     check_copies_of_three(&h, &m, id + 2);
+    check_copies_of_columns(&h, &m, id + 3);
     harness_detach(&h, 1);
     cr_assert(eq(u64, harness_stat(&h, "jobs"), 0));
     cr_assert(eq(u64, double_stats().registered_bytes, 0));
