@@ -3,35 +3,9 @@
 # users and installs below /usr.
 set -eu
 cd /src/gpuarrayd
-passed=0
-failed=0
+. tests/trial.sh
 daemon=
-say() { printf '\n== %s\n' "$*"; }
 trap 'if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null || true; fi' EXIT
-
-# check NAME COMMAND...: one thing that must be so.
-check() {
-    name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-        echo "ok: $name"
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name"
-    fi
-}
-
-# person USER COMMAND...: as somebody else, at home; exit code in $code, what it said in $said.
-person() {
-    user=$1
-    shift
-    code=0
-    said=$(cd "/home/$user" && runuser -u "$user" -- env -u XDG_RUNTIME_DIR HOME="/home/$user" "$@" 2>&1) ||
-        code=$?
-    printf '%s$ %s\n%s\n' "$user" "$*" "$said"
-}
-says() { printf '%s' "$said" | grep -q "$1"; }
 
 say "sh tests/quickstart.sh"
 sh tests/quickstart.sh
@@ -143,5 +117,4 @@ left=$(find /usr /lib /etc -path /usr/share/doc -prune -o -name '*gpuarray*' -pr
 check "uninstallation leaves the configuration and nothing else" \
     test -z "$left" -a -f /etc/gpuarrayd/gpuarrayd.conf
 
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+ended

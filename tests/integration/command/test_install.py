@@ -31,7 +31,7 @@ def expected_files(installed):
         *([o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cuda"] if is_built else []),
         o("bindir") / "gpuarrayd", o("bindir") / "gpuarrayctl",
         o("libexecdir") / "gpuarrayd/gpuarrayd-worker-cpu", o("libexecdir") / "gpuarrayd/gpuarrayd-scan",
-        o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.0",
+        o("libdir") / "libgpuarrayd.so", o("libdir") / "libgpuarrayd.so.1",
         o("libdir") / "libgpuarrayd.so.0.1.0", o("libdir") / "pkgconfig/gpuarrayd.pc",
         *(o("includedir") / name for name in (
             "gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-function.h",
