@@ -166,6 +166,7 @@ static void on_tidy_time(struct deadline *deadline)
 {
     struct broker *broker = list_entry(deadline, struct broker, tidy_deadline);
     jobs_expire(broker->jobs, loop_now_ns());
+    accounts_forget(broker->accounts, loop_now_ns());
     list_for_each (it, &broker->sessions)
         conn_trim(list_entry(it, struct session, link)->conn);
     workers_trim(broker);
@@ -276,6 +277,17 @@ void broker_apply_limits(struct broker *broker)
 
 /* Building it --------------------------------------------------------------------------------- */
 
+/* Of a user, for the log. */
+static bool count_line(void *userdata, uint32_t uid)
+{
+    struct accounts *accounts = ((struct broker *)userdata)->accounts;
+    accounts_forget(accounts, loop_now_ns());
+    if (!account_has_room(accounts, uid, ACCOUNT_LOG_LINES, 1))
+        return false;
+    account_spend(accounts, uid, ACCOUNT_LOG_LINES, 1);
+    return true;
+}
+
 static unsigned n_files_of_process(void)
 {
     struct rlimit files;
@@ -296,6 +308,8 @@ static int make_parts(struct broker *broker)
         r = notifier_new(broker->loop, &broker->notifier);
     if (r == 0)
         r = accounts_new(&accounts, &broker->accounts);
+    if (r == 0)
+        log_set_account(count_line, broker);
     if (r == 0)
         r = jobs_new(&broker->jobs);
     if (r == 0)
@@ -378,6 +392,7 @@ void broker_deinit(struct broker *broker)
     broker->planner = planner_free(broker->planner);
     workers_free(broker);
     broker->jobs = jobs_free(broker->jobs);
+    log_set_account(NULL, NULL);
     if (!broker->is_stuck) /* its planner would still hold charges */
         broker->accounts = accounts_free(broker->accounts);
     metrics_deinit(&broker->metrics);

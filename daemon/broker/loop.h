@@ -35,7 +35,8 @@ void loop_set_busy(struct loop *loop, bool is_busy);
 int loop_add_signal(struct loop *loop, int signal_number, signal_func func,
                     void *userdata) GAD_MUST_CHECK; /* at most 4 */
 
-uint64_t loop_now_ns(void); /* CLOCK_MONOTONIC */
+uint64_t loop_used_ns(void); /* of a processor, by this thread */
+uint64_t loop_now_ns(void);  /* CLOCK_MONOTONIC */
 
 struct deadlines *loop_deadlines(struct loop *loop);
 

@@ -68,6 +68,8 @@ static const char *amount(const char *key, uint64_t n, char buffer[32])
         snprintf(buffer, 32, "-");
     else if (end)
         ctl_format_bytes((double)n, buffer);
+    else if (strstr(key, "_ns"))
+        snprintf(buffer, 32, "%.3f s", (double)n / 1e9);
     else
         snprintf(buffer, 32, "%" PRIu64, n);
     return buffer;

@@ -51,6 +51,8 @@ enum setting_id {
     SETTING_USER_JOBS,
     SETTING_USER_REQUESTS,
     SETTING_USER_REPLIES,
+    SETTING_USER_PLAN_TIME,
+    SETTING_USER_LOG_LINES,
     SETTING_USER_DESCRIPTORS,
     SETTING_REGION_LIMIT, /* the last one */
     SETTING_KEEP_JOBS,
@@ -136,8 +138,8 @@ struct options {
 
     unsigned max_queue, max_active, user_active;
     uint64_t provider_timeout_ns;
-    unsigned user_weight, user_sessions, user_jobs, user_descriptors;
-    uint64_t user_request_bytes, user_reply_bytes, region_limit_bytes;
+    unsigned user_weight, user_sessions, user_jobs, user_log_lines, user_descriptors;
+    uint64_t user_request_bytes, user_reply_bytes, user_plan_ns, region_limit_bytes;
     struct policy policy;
 
     unsigned keep_jobs;

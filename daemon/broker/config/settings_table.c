@@ -469,6 +469,35 @@ const struct setting settings_table[SETTING_COUNT] = {
                    "more than 32 KiB unread are not read from, until they read. A result counts "
                    "once, however many wait for it. All users together have four times as much.",
         },
+    [SETTING_USER_PLAN_TIME] =
+        {
+            .name = "user-plan-time",
+            .section = "users",
+            .kind = SETTING_IS_SECONDS,
+            .by_default = "10",
+            .least = "100ms",
+            .most = "24h",
+            .is_reloadable = true,
+            FIELD(user_plan_ns),
+            .doc = "time of a processor that planning a user's jobs may have taken lately",
+            .why = "An eighth of it is forgotten each second, so a user alone may plan all the "
+                   "time. Beyond it requests that take long to plan are refused; others are "
+                   "counted.",
+        },
+    [SETTING_USER_LOG_LINES] =
+        {
+            .name = "user-log-lines",
+            .section = "users",
+            .kind = SETTING_IS_NUMBER,
+            .by_default = "1000",
+            .least = "10",
+            .most = "1048576",
+            .is_reloadable = true,
+            FIELD(user_log_lines),
+            .doc = "lines of the log that told of a user lately",
+            .why = "An eighth of them is forgotten each second. Beyond it lines are left out, and "
+                   "their number is told.",
+        },
     [SETTING_USER_DESCRIPTORS] =
         {
             .name = "user-descriptors",

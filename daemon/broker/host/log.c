@@ -17,8 +17,9 @@
  * client's text cannot forge lines, nor change how one is read; what a client says of itself is
  * quoted by who logs it (text_quote), so that it cannot forge fields.
  *
- * A line with a user's number counts against what the user may write (loglimit.c), but for those
- * of the level debug, which somebody asked for. What was left out is told by log_report().
+ * A line with a user's number counts against what the user may write, the account's share and
+ * a rate (loglimit.c), but for those of the level debug, which somebody asked for. What was left
+ * out is told by log_report().
  *
  * Called by every file of the broker, from the loop's thread only.
  */
@@ -49,6 +50,8 @@ static struct {
     enum log_level level;
     uint64_t n_dropped, n_unreported;
     struct log_limit limit;
+    log_account *account;
+    void *account_userdata;
 } state = {.fd = STDERR_FILENO, .own_fd = -1, .sink = SINK_POLLED, .level = LOG_LEVEL_WARN};
 
 static const struct {
@@ -115,6 +118,12 @@ void log_close(void)
     state.fd = STDERR_FILENO;
     state.sink = SINK_POLLED;
     state.has_priority = false;
+}
+
+void log_set_account(log_account *func, void *userdata)
+{
+    state.account = func;
+    state.account_userdata = userdata;
 }
 
 void log_set_level(enum log_level level)
@@ -191,7 +200,8 @@ static bool is_allowed(enum log_level level, const struct log_fields *fields)
     if (!fields || !fields->has_uid || level == LOG_LEVEL_DEBUG)
         return true;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return log_limit_allows(&state.limit, fields->uid,
+    bool has_room = !state.account || state.account(state.account_userdata, fields->uid);
+    return log_limit_allows(&state.limit, fields->uid, has_room,
                             level == LOG_LEVEL_INFO ? LOG_LIMIT_NOTES : LOG_LIMIT_FAULTS,
                             (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 }

@@ -38,6 +38,11 @@ void log_write(enum log_level level, const char *topic, const struct log_fields 
 uint64_t log_n_dropped(void);
 uint64_t log_n_left_out(void);
 
+/* Asked before each line with a user's number, but for debug, and where it may be written counts
+ * it. */
+typedef bool log_account(void *userdata, uint32_t uid);
+void log_set_account(log_account *func, void *userdata); /* NULL: none is asked */
+
 /* Whether lines were left out that log_report() has not told yet: one line for each user. */
 bool log_has_untold(void);
 void log_report(void);

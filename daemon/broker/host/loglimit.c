@@ -41,8 +41,8 @@ static struct log_limit_user *user_of(struct log_limit *limit, uint32_t uid, uin
     return oldest;
 }
 
-bool log_limit_allows(struct log_limit *limit, uint32_t uid, enum log_limit_kind kind,
-                      uint64_t now_ns)
+bool log_limit_allows(struct log_limit *limit, uint32_t uid, bool has_room,
+                      enum log_limit_kind kind, uint64_t now_ns)
 {
     struct log_limit_user *user = user_of(limit, uid, now_ns);
     double *n_more = &user->n_more[kind];
@@ -51,7 +51,7 @@ bool log_limit_allows(struct log_limit *limit, uint32_t uid, enum log_limit_kind
     if (*n_more > rates[kind].n_at_once)
         *n_more = rates[kind].n_at_once;
     user->filled_ns[kind] = now_ns;
-    if (*n_more >= 1) {
+    if (has_room && *n_more >= 1) {
         *n_more -= 1;
         return true;
     }

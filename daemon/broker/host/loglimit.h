@@ -23,8 +23,8 @@ struct log_limit {
 };
 
 /* Whether a line of this user may be written now; one that may not is counted. */
-bool log_limit_allows(struct log_limit *limit, uint32_t uid, enum log_limit_kind kind,
-                      uint64_t now_ns);
+bool log_limit_allows(struct log_limit *limit, uint32_t uid, bool has_room,
+                      enum log_limit_kind kind, uint64_t now_ns);
 
 /* One user of whom lines were left out and not told yet, and how many; they are told with this.
  * False: of none. */

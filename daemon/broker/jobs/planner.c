@@ -15,7 +15,9 @@
  * and regions, the workers' offers with their texts. Regions are referenced. What the loop did
  * meanwhile is looked at when it is done: a session that has gone gets nothing, and where a worker
  * came, went or changed its limits the request is planned again. While a frame is held its
- * descriptors are charged to its user and its bytes count as message-memory.
+ * descriptors are charged to its user and its bytes count as message-memory. The time that planning
+ * takes is charged to the user as well, of every request; who has spent all of it lately
+ * (user-plan-time) is refused what is costly.
  *
  * Called by methods_job.c, session.c and broker.c.
  */
@@ -55,6 +57,7 @@ struct planner {
     struct submission submission;
     struct choice *judged; /* the submission's choice */
     int r;
+    uint64_t used_ns;
     struct gad_error error;
 };
 
@@ -103,7 +106,15 @@ static void start_next(struct planner *p);
 static void on_work(void *userdata)
 {
     struct planner *p = userdata;
+    uint64_t began_ns = loop_used_ns();
     p->r = submission_judge(&p->submission, NULL, &p->error);
+    p->used_ns = loop_used_ns() - began_ns;
+}
+
+static void charge(struct broker *broker, uid_t uid, uint64_t used_ns)
+{
+    accounts_forget(broker->accounts, loop_now_ns());
+    account_spend(broker->accounts, uid, ACCOUNT_PLAN_NS, used_ns);
 }
 
 static struct request request_of(struct planner *p, struct session *session)
@@ -176,6 +187,7 @@ static void on_done(void *userdata)
     struct planner *p = userdata;
     struct session *session = p->session;
     p->is_busy = false;
+    charge(p->broker, p->submission.uid, p->used_ns);
     if (session && !p->is_stopped) {
         if (is_outdated(p))
             put_back(p, session);
@@ -274,11 +286,21 @@ static int hold(const struct request *q, enum submission_kind kind)
     return 0;
 }
 
+/* Whether the user has any left of it. */
+static int check_time(const struct session *session, struct gad_error *error)
+{
+    struct accounts *accounts = session->broker->accounts;
+    accounts_forget(accounts, loop_now_ns());
+    return account_check(accounts, session->uid, ACCOUNT_PLAN_NS, error);
+}
+
 static int judge_at_once(const struct request *q, struct submission *s, struct gad_error *error)
 {
     struct broker *broker = q->session->broker;
+    uint64_t began_ns = loop_used_ns();
     submission_locate(q->session, q->frame, s, broker->planner->choice);
     int r = submission_judge(s, broker->programs, error);
+    charge(broker, s->uid, loop_used_ns() - began_ns);
     return r ? r : methods_job_judged(q, s, error);
 }
 
@@ -295,6 +317,8 @@ int planner_take(const struct request *q, enum submission_kind kind, struct gad_
     else if (r == 0 && !is_held)
         r = judge_at_once(q, &s, error);
     submission_deinit(&s); /* it points into the frame */
+    if (is_held && (r = check_time(q->session, error)))
+        return r;
     return is_held ? hold(q, kind) : r;
 }
 

@@ -1,7 +1,8 @@
 /* Accounts: one per user that holds anything, with a sum per resource.
  *
- * A user is a uid as SO_PEERCRED said it. An account lives as long as one charge on it; a charge
- * points at its account, so giving back needs no look-up and cannot fail. Limits are the same for
+ * A user is a uid as SO_PEERCRED said it. An account lives as long as one charge on it, and until
+ * what was spent is forgotten, which nobody escapes by leaving; a charge points at its account, so
+ * giving back needs no look-up and cannot fail. Limits are the same for
  * every user but those who have terms of their own. There are as many accounts as users that are
  * connected: a list is enough.
  *
@@ -9,10 +10,10 @@
  * nothing: alone a user may hold a half, then the next a third of what is left, then a quarter.
  * Who holds more than the share has become keeps it.
  *
- * Invariants: use[r] is the sum of the amounts of the charges on r, total[r] that of all uses, and
- * n_users[r] counts the users whose use is not 0.
- * Called by server.c and session.c (sessions, messages), submit.c and dispatch.c (jobs), finish.c
- * (replies) and region.c.
+ * Invariants: use[r] is the sum of the amounts of the charges on r, or what was spent of it,
+ * total[r] that of all uses, and n_users[r] counts the users whose use is not 0. Called by server.c
+ * and session.c (sessions, messages), submit.c and dispatch.c (jobs), finish.c (replies) and
+ * region.c.
  */
 #include "daemon/broker/sessions/account.h"
 #include "daemon/broker/list.h"
@@ -23,7 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLD_HOLDERS 3u
+#define TOLD_HOLDERS  3u
+#define FORGET_NS     UINT64_C(1000000000)
+#define FORGET_PART   8u /* of what was spent */
+#define FORGET_ALL_NS (256 * FORGET_NS)
 
 struct said_weight { /* by an admin */
     struct list link;
@@ -52,6 +56,7 @@ struct accounts {
     struct account_limits limits;
     uint64_t total[ACCOUNT_N_RESOURCES];
     unsigned n_users[ACCOUNT_N_RESOURCES];
+    uint64_t forgot_ns; /* when last */
 };
 
 static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
@@ -67,6 +72,8 @@ static const char *const resource_names[ACCOUNT_N_RESOURCES] = {
     [ACCOUNT_MESSAGE_BYTES] = "bytes of large messages",
     [ACCOUNT_REPLY_BYTES] = "bytes of unread replies",
     [ACCOUNT_COMING_BYTES] = "bytes of replies under way",
+    [ACCOUNT_PLAN_NS] = "nanoseconds of planning lately",
+    [ACCOUNT_LOG_LINES] = "lines of the log lately",
 };
 
 static const char *const resource_keys[ACCOUNT_N_RESOURCES] = {
@@ -82,6 +89,8 @@ static const char *const resource_keys[ACCOUNT_N_RESOURCES] = {
     [ACCOUNT_MESSAGE_BYTES] = "message_bytes",
     [ACCOUNT_REPLY_BYTES] = "reply_bytes",
     [ACCOUNT_COMING_BYTES] = "coming_bytes",
+    [ACCOUNT_PLAN_NS] = "plan_ns",
+    [ACCOUNT_LOG_LINES] = "log_lines",
 };
 
 const char *account_resource_key(enum account_resource resource)
@@ -106,10 +115,62 @@ void accounts_set_limits(struct accounts *accounts, const struct account_limits 
     accounts->limits = *limits;
 }
 
+static void add(struct account *account, enum account_resource resource, uint64_t amount)
+{
+    struct accounts *accounts = account->accounts;
+    accounts->n_users[resource] += account->use[resource] == 0 && amount > 0;
+    account->use[resource] += amount;
+    accounts->total[resource] += amount;
+}
+
+static void subtract(struct account *account, enum account_resource resource, uint64_t amount)
+{
+    struct accounts *accounts = account->accounts;
+    account->use[resource] -= amount;
+    accounts->total[resource] -= amount;
+    accounts->n_users[resource] -= account->use[resource] == 0 && amount > 0;
+}
+
+static bool has_spent(const struct account *account)
+{
+    for (unsigned i = ACCOUNT_FIRST_SPENT; i < ACCOUNT_N_RESOURCES; i++)
+        if (account->use[i] > 0)
+            return true;
+    return false;
+}
+
+static void drop_if_unused(struct account *account)
+{
+    if (account->n_charges == 0 && !has_spent(account)) {
+        list_remove(&account->link);
+        account->accounts->n--;
+        free(account->terms);
+        free(account);
+    }
+}
+
+/* Whether there was any. */
+static bool forget_some(struct accounts *accounts)
+{
+    bool has_any = false;
+    list_for_each_safe (it, next, &accounts->all) {
+        struct account *account = list_entry(it, struct account, link);
+        for (unsigned i = ACCOUNT_FIRST_SPENT; i < ACCOUNT_N_RESOURCES; i++) {
+            has_any |= account->use[i] > 0;
+            subtract(account, (enum account_resource)i,
+                     (account->use[i] + FORGET_PART - 1) / FORGET_PART);
+        }
+        drop_if_unused(account);
+    }
+    return has_any;
+}
+
 struct accounts *accounts_free(struct accounts *accounts)
 {
     if (!accounts)
         return NULL;
+    while (forget_some(accounts))
+        ;
     assert(list_is_empty(&accounts->all));
     accounts_forget_weights(accounts);
     free(accounts);
@@ -139,16 +200,6 @@ static struct account *find_or_add(struct accounts *accounts, uid_t uid)
     list_push_back(&accounts->all, &account->link);
     accounts->n++;
     return account;
-}
-
-static void drop_if_unused(struct account *account)
-{
-    if (account->n_charges == 0) {
-        list_remove(&account->link);
-        account->accounts->n--;
-        free(account->terms);
-        free(account);
-    }
 }
 
 static uint64_t use_of(const struct account *account, enum account_resource resource)
@@ -329,22 +380,6 @@ int account_refuse(const struct accounts *accounts, uid_t uid, enum account_reso
     return GAD_QUOTA_EXCEEDED;
 }
 
-static void add(struct account *account, enum account_resource resource, uint64_t amount)
-{
-    struct accounts *accounts = account->accounts;
-    accounts->n_users[resource] += account->use[resource] == 0 && amount > 0;
-    account->use[resource] += amount;
-    accounts->total[resource] += amount;
-}
-
-static void subtract(struct account *account, enum account_resource resource, uint64_t amount)
-{
-    struct accounts *accounts = account->accounts;
-    account->use[resource] -= amount;
-    accounts->total[resource] -= amount;
-    accounts->n_users[resource] -= account->use[resource] == 0 && amount > 0;
-}
-
 static void make_charge(struct account *account, enum account_resource resource, uint64_t amount,
                         struct charge *ret_charge)
 {
@@ -393,6 +428,33 @@ void charge_release(struct charge *charge)
     drop_if_unused(account);
 }
 
+void account_spend(struct accounts *accounts, uid_t uid, enum account_resource resource,
+                   uint64_t amount)
+{
+    struct account *account = amount > 0 ? find_or_add(accounts, uid) : NULL;
+    assert(resource >= ACCOUNT_FIRST_SPENT);
+    if (account)
+        add(account, resource, amount);
+}
+
+int account_check(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                  struct gad_error *error)
+{
+    return account_has_room(accounts, uid, resource, 1)
+               ? 0
+               : account_refuse(accounts, uid, resource, 1, error);
+}
+
+void accounts_forget(struct accounts *accounts, uint64_t now_ns)
+{
+    if (now_ns - accounts->forgot_ns > FORGET_ALL_NS)
+        accounts->forgot_ns = now_ns - FORGET_ALL_NS;
+    while (now_ns - accounts->forgot_ns >= FORGET_NS) {
+        accounts->forgot_ns += FORGET_NS;
+        forget_some(accounts);
+    }
+}
+
 uint64_t account_use(const struct accounts *accounts, uid_t uid, enum account_resource resource)
 {
     return use_of(find(accounts, uid), resource);
@@ -423,6 +485,8 @@ void accounts_for_each(const struct accounts *accounts,
                        void *userdata)
 {
     list_for_each (it, &accounts->all) {
+        if (list_entry(it, struct account, link)->n_charges == 0)
+            continue;
         struct account_state state = state_of(accounts, list_entry(it, struct account, link));
         if (!func(userdata, &state))
             return;

@@ -25,8 +25,12 @@ enum account_resource {
     ACCOUNT_MESSAGE_BYTES, /* large messages: that come, wait, or are of jobs not computed yet */
     ACCOUNT_REPLY_BYTES,   /* that the user's connections have not read */
     ACCOUNT_COMING_BYTES,  /* of replies, of jobs that are under way */
+    ACCOUNT_PLAN_NS,       /* of a processor, for planning, lately: see account_spend() */
+    ACCOUNT_LOG_LINES,     /* that told of the user, lately */
     ACCOUNT_N_RESOURCES
 };
+
+#define ACCOUNT_FIRST_SPENT ACCOUNT_PLAN_NS /* it and those behind it */
 
 /* Users of whom an admin has said the weight. */
 #define ACCOUNT_MAX_WEIGHTS 1024u
@@ -76,6 +80,15 @@ void account_set_charge(struct accounts *accounts, uid_t uid, enum account_resou
                         uint64_t amount, struct charge *charge);
 void charge_release(struct charge *charge); /* also none */
 
+/* What cannot be given back, and is forgotten instead: an eighth of it each second. So who spends
+ * steadily has eight seconds of it. It is charged in any case; account_check() says beforehand
+ * whether more may be spent: 0, quota-exceeded. */
+void account_spend(struct accounts *accounts, uid_t uid, enum account_resource resource,
+                   uint64_t amount);
+int account_check(const struct accounts *accounts, uid_t uid, enum account_resource resource,
+                  struct gad_error *error) GAD_MUST_CHECK;
+void accounts_forget(struct accounts *accounts, uint64_t now_ns); /* as often as one likes */
+
 /* The error of a charge that is refused, with the numbers of this moment. Returns its code. */
 int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
                    uint64_t amount, struct gad_error *error);
@@ -99,7 +112,8 @@ struct account_state {
     uint64_t share[ACCOUNT_N_RESOURCES]; /* of what the others leave; at most the limit */
 };
 
-/* Calls func for each user who holds anything, until it returns false. */
+/* Calls func for each user who holds anything, and does not only remember, until it returns false.
+ */
 void accounts_for_each(const struct accounts *accounts,
                        bool (*func)(void *userdata, const struct account_state *state),
                        void *userdata);

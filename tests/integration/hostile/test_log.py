@@ -52,6 +52,17 @@ def test_a_user_cannot_fill_the_log(start):
     assert sum(map(int, told)) <= left_out
 
 
+def test_lines_of_a_user_are_charged(start):
+    daemon = storm.open_to_all(start(user=storm.HONEST, args=["--log-level", "info", "--user-log-lines", "12"]))
+    as_user(storm.MALLORY, offend, daemon.socket, 20)
+    with daemon.connect() as w:
+        assert 1 <= len(lines_of(daemon, storm.MALLORY)) < 40  # of three for each connection
+        users = {user["uid"]: user["holds"]["log_lines"] for user in w.call("server.users")["users"]}
+        assert users[0]["limit"] == 12 and 1 <= users[0]["use"] <= 4
+        assert users[0]["share"] < 12  # of what others leave
+        assert w.call("server.stats")["log"]["left_out_lines"] >= 20
+
+
 def test_a_name_cannot_pass_for_a_field(start):
     daemon = storm.open_to_all(start(user=storm.HONEST))
     as_user(storm.MALLORY, offend, daemon.socket, 1)

@@ -3,6 +3,8 @@
 import select
 
 import msgpack
+import numpy as np
+import pytest
 
 import storm
 import wire
@@ -47,3 +49,28 @@ def test_a_flood_of_costly_plans(start):
     assert len(attacked["ping"]) >= 3
     assert attacked["ping"][-1] < storm.SOON and attacked["small"][-1] < storm.SOON, {
         kind: (storm.p99(seconds), seconds[-1]) for kind, seconds in attacked.items()}
+
+
+def plan(w):
+    params = msgpack.unpackb(costly_plan(0)[8:])[3][0]
+    try:
+        w.call("job.plan", **params)
+    except wire.Error as error:
+        if error.code != "too-large-for-pool":
+            raise
+
+
+def test_the_time_that_planning_takes_is_a_users(start):
+    """It is counted, shown, and who has had all of it lately is told so, and may have what is light."""
+    daemon = start(args=["--user-plan-time", "100ms"])
+    with daemon.connect() as w:
+        with pytest.raises(wire.Error) as caught:
+            for _ in range(10_000):
+                plan(w)
+        assert caught.value.code == "quota-exceeded"
+        assert caught.value.argument == "nanoseconds of planning lately"
+        assert "at most 100000000" in caught.value.expected
+        hold = w.call("server.users")["users"][0]["holds"]["plan_ns"]
+        assert hold["limit"] == 100_000_000 and hold["use"] > 50_000_000
+        np.testing.assert_array_equal(w.compute("a+1", a=np.arange(3.0)), np.arange(3.0) + 1)
+        assert "plan_ns" in daemon.ctl("users", "--limits").stdout

@@ -15,6 +15,7 @@ static const struct account_limits limits = {
             [ACCOUNT_DESCRIPTORS] = 10,
             [ACCOUNT_REQUEST_BYTES] = 1000,
             [ACCOUNT_REPLY_BYTES] = 100,
+            [ACCOUNT_PLAN_NS] = 800,
         },
     .total =
         {
@@ -24,6 +25,7 @@ static const struct account_limits limits = {
             [ACCOUNT_DESCRIPTORS] = 40,
             [ACCOUNT_REQUEST_BYTES] = 2000,
             [ACCOUNT_REPLY_BYTES] = 200,
+            [ACCOUNT_PLAN_NS] = 1600,
         },
 };
 
@@ -298,5 +300,43 @@ Test(account, an_admins_word_on_a_weight_comes_first_until_it_is_taken_back)
     accounts_forget_weights(accounts);
     cr_assert(eq(uint, account_weight(accounts, 1000), account_weight(accounts, 9)));
     charge_release(&charge);
+    accounts_free(accounts);
+}
+
+static bool count_told(void *userdata, const struct account_state *state)
+{
+    (void)state;
+    ++*(unsigned *)userdata;
+    return true;
+}
+
+Test(account, what_is_spent_is_forgotten_in_time_and_not_by_leaving)
+{
+    const uint64_t second = UINT64_C(1000000000);
+    struct accounts *accounts = new_accounts();
+    struct charge charge = {0};
+    struct gad_error error;
+    unsigned n_told = 0;
+
+    accounts_forget(accounts, 1000 * second);
+    cr_assert(eq(int, account_charge(accounts, 7, ACCOUNT_SESSIONS, 1, &charge, &error), 0));
+    account_spend(accounts, 7, ACCOUNT_PLAN_NS, 790);
+    cr_assert(eq(int, account_check(accounts, 7, ACCOUNT_PLAN_NS, &error), 0));
+    account_spend(accounts, 7, ACCOUNT_PLAN_NS, 90); /* it was begun, and is done */
+    cr_assert(eq(int, account_check(accounts, 7, ACCOUNT_PLAN_NS, &error), GAD_QUOTA_EXCEEDED));
+    charge_release(&charge);
+    cr_assert(eq(u64, account_use(accounts, 7, ACCOUNT_PLAN_NS), 880));
+    accounts_for_each(accounts, count_told, &n_told);
+    cr_assert(eq(uint, n_told, 0)); /* nobody is there */
+    cr_assert(eq(int, account_check(accounts, 8, ACCOUNT_PLAN_NS, &error), 0));
+    account_spend(accounts, 8, ACCOUNT_PLAN_NS, 300); /* a third of what 7 leaves is 240 */
+    cr_assert(eq(int, account_check(accounts, 8, ACCOUNT_PLAN_NS, &error), GAD_QUOTA_EXCEEDED));
+    cr_assert(ne(ptr, strstr(error.message, "uid 7 has 880"), NULL), "%s", error.message);
+    accounts_forget(accounts, 1001 * second);
+    cr_assert(eq(u64, account_use(accounts, 7, ACCOUNT_PLAN_NS), 770));
+    cr_assert(eq(u64, accounts_total(accounts, ACCOUNT_PLAN_NS), 770 + 262));
+    accounts_forget(accounts, 5000 * second);
+    cr_assert(eq(uint, accounts_n(accounts), 0));
+    account_spend(accounts, 9, ACCOUNT_PLAN_NS, 1);
     accounts_free(accounts);
 }

@@ -181,7 +181,7 @@ static unsigned count_allowed(struct log_limit *limit, uint32_t uid, enum log_li
 {
     unsigned n_allowed = 0;
     for (unsigned i = 0; i < n; i++)
-        n_allowed += log_limit_allows(limit, uid, kind, now_ns);
+        n_allowed += log_limit_allows(limit, uid, true, kind, now_ns);
     return n_allowed;
 }
 
@@ -222,7 +222,7 @@ Test(log_limit, many_users_share_the_places)
 
     count_allowed(&limit, 1000, LOG_LIMIT_FAULTS, 60, SECOND);
     for (uint32_t uid = 0; uid < 3 * LOG_LIMIT_USERS; uid++)
-        cr_assert(log_limit_allows(&limit, uid, LOG_LIMIT_FAULTS, (2 + uid) * SECOND));
+        cr_assert(log_limit_allows(&limit, uid, true, LOG_LIMIT_FAULTS, (2 + uid) * SECOND));
     cr_assert(eq(u64, limit.n_left_out, 10));
     cr_assert(eq(u64, limit.n_untold, 0));
 }
