@@ -33,6 +33,9 @@ struct gather_options {
     uint8_t mark; /* that byte; not 0 */
     /* Becomes true when nobody wants the rows any more; may be NULL. */
     const atomic_bool *is_cancelled;
+    /* Called while another process brings the rows, at most once; may be NULL. */
+    void (*meanwhile)(void *state);
+    void *meanwhile_state;
 };
 
 /* Fills the target with the rows of an order. ret_failure (n 0: none) is the first one. 0, a

@@ -88,6 +88,29 @@ int row_order_init(struct row_order *ret_order, uint64_t n, const int64_t *rows)
     return 0;
 }
 
+int row_order_of_places(struct row_order *ret_order, uint64_t n, const int64_t *rows)
+{
+    struct row_order order = {.n = n, .wanted = large_alloc((n + 1) * sizeof(*order.wanted))};
+    if (!order.wanted)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < n; i++)
+        order.wanted[i] = (struct wanted_row){rows[i], i};
+    *ret_order = order;
+    return 0;
+}
+
+int row_order_sorted(const struct row_order *order, struct row_order *ret_order)
+{
+    int64_t *rows = malloc((order->n + 1) * sizeof(*rows));
+    if (!rows)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < order->n; i++)
+        rows[order->wanted[i].place] = order->wanted[i].row;
+    int r = row_order_init(ret_order, order->n, rows);
+    free(rows);
+    return r;
+}
+
 void row_order_deinit(struct row_order *order)
 {
     free_ptr(&order->wanted);

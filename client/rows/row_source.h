@@ -30,6 +30,7 @@ struct row_source {
      * several. NULL: this process reads. The state is that one's. */
     row_bringer *bring;
     void *bring_state;
+    bool brings_any_order; /* rows are as welcome as they came (row_order.h) as sorted */
 };
 
 /* `name` is the error's argument. bad-shape: no axis; bad-argument: it is for writing. */

@@ -25,6 +25,15 @@ static bool asks_for_others(const struct gad_loader *loader)
     return loader->skips_errors && loader->world > 1;
 }
 
+static int init_order(const struct gad_loader *loader, uint64_t n, const int64_t *rows,
+                      struct row_order *ret_order)
+{
+    bool any = true;
+    for (unsigned i = 0; i < loader->n_parts; i++)
+        any &= loader->parts[i].source->brings_any_order;
+    return any ? row_order_of_places(ret_order, n, rows) : row_order_init(ret_order, n, rows);
+}
+
 /* n rows of all parts; the base of a part from its batch or window on. A status. */
 static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
                      struct row_target *targets, uint8_t *failed, const atomic_bool *is_cancelled,
@@ -32,7 +41,7 @@ static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
 {
     struct row_order order;
     int r = 0;
-    if (row_order_init(&order, n, rows))
+    if (init_order(loader, n, rows, &order))
         return set_no_memory(error);
     unsigned i = 0;
     struct row_failure failure;
@@ -41,6 +50,8 @@ static int read_rows(struct gad_loader *loader, const int64_t *rows, uint64_t n,
             .failed = failed,
             .mark = (uint8_t)(i + 1),
             .is_cancelled = is_cancelled,
+            .meanwhile = i == 0 && is_cancelled ? loader_look_ahead : NULL,
+            .meanwhile_state = loader,
         };
         r = gather(loader->parts[i].source, &order, &targets[i], &options, &failure);
     }
@@ -180,6 +191,8 @@ void loader_fill_deinit(struct gad_loader *loader)
         free_ptr(&loader->parts[i].is_readable);
         free_ptr(&loader->parts[i].is_damaged);
     }
+    free_ptr(&loader->coming.rows);
+    loader->coming.end = 0;
     free_ptr(&loader->filled.rows);
     free_ptr(&loader->filled.failed);
     loader->filled.end = 0;
@@ -242,7 +255,9 @@ void loader_fill(struct gad_loader *loader, const struct epoch_order *order,
     for (uint64_t j = 0; j < n; j++) {
         struct gad_batch *batch = batches[j];
         batch->epoch = order->epoch;
-        batch->n_rows = (int64_t)loader_batch_rows(loader, order, batch->k, batch->rows);
+        batch->n_rows =
+            (int64_t)(is_alone ? loader_batch_rows(loader, order, batch->k, batch->rows)
+                               : loader_coming_rows(loader, order, batch->k, batch->rows));
         for (unsigned i = 0; i < loader->n_parts; i++)
             batch->shapes[i][0] = batch->n_rows;
     }

@@ -50,6 +50,14 @@ struct row_window { /* batches [first, end) of an epoch */
     struct gad_error error;
 };
 
+/* Rows of the batches that come next, found while those before them are copied. The maker's. */
+struct coming_rows {
+    const struct epoch_order *order; /* of what is being made */
+    uint64_t next;                   /* the batch behind that */
+    uint64_t epoch, seed, first, end, n_most;
+    int64_t *rows; /* of batches [first, end) */
+};
+
 struct row_copier;
 
 struct gad_loader {
@@ -80,6 +88,7 @@ struct gad_loader {
     bool is_prepared;              /* by who reads rows of the dataset */
     struct permuted_tables tables; /* the maker's */
     struct row_window filled;
+    struct coming_rows coming;
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
@@ -128,6 +137,10 @@ void batches_give(struct gad_loader *loader, struct gad_batch *batch);
 uint64_t loader_batch_rows(const struct gad_loader *loader, const struct epoch_order *order,
                            uint64_t k, int64_t *ret_rows);
 uint64_t loader_n_batches(const struct gad_loader *loader);
+/* By the maker: the same, which were found before, and finding those that come next. */
+uint64_t loader_coming_rows(struct gad_loader *loader, const struct epoch_order *order, uint64_t k,
+                            int64_t *ret_rows);
+void loader_look_ahead(void *loader);
 
 /* Where a part's rows are read to. */
 char *batches_rows(const struct gad_batch *batch, unsigned part);

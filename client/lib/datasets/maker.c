@@ -58,6 +58,8 @@ static void make(struct gad_loader *loader, struct gad_batch **batches, uint64_t
     pthread_mutex_unlock(&loader->lock);
     if (loader->shuffle == ROW_SHUFFLE_EXACT)
         permuted_use_tables(&order.permuted, &loader->tables);
+    loader->coming.order = &order;
+    loader->coming.next = batches[n - 1]->k + 1;
     loader_fill(loader, &order, batches, n, false);
     pthread_mutex_lock(&loader->lock);
     loader->n_making = 0;

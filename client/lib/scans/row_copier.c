@@ -35,15 +35,16 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#define SCAN_NAME   "gpuarrayd-scan"
-#define LIST_ROWS   (UINT64_C(1) << 17)
-#define LIST_BYTES  (sizeof(struct row_copy_list) + LIST_ROWS * sizeof(struct row_copy_row))
-#define LEAST_BYTES (UINT64_C(256) << 10) /* less is read in the time of asking for it */
-#define PIECE_BYTES (UINT64_C(128) << 10)
-#define N_SAMPLES   16u
-#define START_MS    10000
-#define MAX_TURN    (UINT64_C(1) << 24)
-#define N_OWN_FDS   2u
+#define SCAN_NAME        "gpuarrayd-scan"
+#define LIST_ROWS        (UINT64_C(1) << 17)
+#define LIST_BYTES       (sizeof(struct row_copy_list) + LIST_ROWS * sizeof(struct row_copy_row))
+#define LEAST_BYTES      (UINT64_C(256) << 10) /* less is read in the time of asking for it */
+#define PIECE_BYTES      (UINT64_C(128) << 10)
+#define N_SAMPLES        16u
+#define N_SAMPLES_IN_USE 4u /* each waits for memory while nothing is copied */
+#define START_MS         10000
+#define MAX_TURN         (UINT64_C(1) << 24)
+#define N_OWN_FDS        2u
 
 enum copier_state { COPIER_NOT_STARTED, COPIER_RUNS, COPIER_IS_GONE };
 
@@ -141,11 +142,12 @@ static bool is_row_in_memory(const struct row_source *source, int64_t row)
     return preadv2(source->array->fd, &part, 1, (off_t)offset_of(source, row), RWF_NOWAIT) == 1;
 }
 
-/* Whether some rows, all over the wanted ones, are in the page cache. */
-static bool are_in_memory(const struct row_source *source, const struct row_order *order)
+/* Whether n of the rows, all over the wanted ones, are in the page cache. */
+static bool are_in_memory(const struct row_source *source, const struct row_order *order,
+                          uint64_t n)
 {
-    for (uint64_t i = 0; i < N_SAMPLES; i++)
-        if (!is_row_in_memory(source, order->wanted[i * (order->n - 1) / (N_SAMPLES - 1)].row))
+    for (uint64_t i = 0; i < n; i++)
+        if (!is_row_in_memory(source, order->wanted[i * (order->n - 1) / (n - 1)].row))
             return false;
     return true;
 }
@@ -172,7 +174,8 @@ static bool write_list(struct row_copier *copier, const struct row_source *sourc
     return true;
 }
 
-static bool have_copied(struct row_copier *copier, uint32_t file, uint64_t n_rows)
+static bool have_copied(struct row_copier *copier, uint32_t file, uint64_t n_rows,
+                        const struct gather_options *meanwhile)
 {
     size_t row_bytes = copier->files[file].source->row_bytes;
     uint64_t piece_rows = max_u64(PIECE_BYTES / row_bytes, 1);
@@ -188,11 +191,13 @@ static bool have_copied(struct row_copier *copier, uint32_t file, uint64_t n_row
     for (uint64_t i = 0; i < min_u64(copier->n_threads, n_pieces); i++)
         if (send(copier->socket, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
             return false;
+    if (meanwhile && meanwhile->meanwhile)
+        meanwhile->meanwhile(meanwhile->meanwhile_state);
     return hear(copier, copier->turn, -1);
 }
 
 static bool copy(struct row_copier *copier, uint32_t file, const struct row_order *order,
-                 const struct row_target *target)
+                 const struct row_target *target, const struct gather_options *options)
 {
     const struct row_source *source = copier->files[file].source;
     if (copier->state == COPIER_NOT_STARTED)
@@ -201,7 +206,7 @@ static bool copy(struct row_copier *copier, uint32_t file, const struct row_orde
         uint64_t n = min_u64(order->n - first, LIST_ROWS);
         if (!write_list(copier, source, order, target, first, n))
             return false;
-        if (!have_copied(copier, file, n))
+        if (!have_copied(copier, file, n, first == 0 ? options : NULL))
             copier->state = COPIER_IS_GONE;
     }
     return copier->state == COPIER_RUNS;
@@ -214,8 +219,12 @@ static int bring(void *state, struct row_source *source, const struct row_order 
     struct copied_file *file = state;
     struct row_copier *copier = file->copier;
     bool are_many = order->n * source->row_bytes >= LEAST_BYTES && order->n >= N_SAMPLES;
-    bool is_copied = are_many && copier->state != COPIER_IS_GONE && are_in_memory(source, order) &&
-                     copy(copier, (uint32_t)(file - copier->files), order, target);
+    uint64_t n_samples = copier->state == COPIER_RUNS && atomic_load(&copier->is_in_use)
+                             ? N_SAMPLES_IN_USE
+                             : N_SAMPLES;
+    bool is_copied = are_many && copier->state != COPIER_IS_GONE &&
+                     are_in_memory(source, order, n_samples) &&
+                     copy(copier, (uint32_t)(file - copier->files), order, target, options);
     if (are_many)
         atomic_store(&copier->is_in_use, is_copied);
     if (is_copied) {
@@ -223,8 +232,13 @@ static int bring(void *state, struct row_source *source, const struct row_order 
         return 0;
     }
     struct row_source alone = *source;
+    struct row_order sorted;
     alone.bring = NULL;
-    return gather(&alone, order, target, options, ret_failure);
+    if (row_order_sorted(order, &sorted))
+        return ENOMEM;
+    int r = gather(&alone, &sorted, target, options, ret_failure);
+    row_order_deinit(&sorted);
+    return r;
 }
 
 /* Making --------------------------------------------------------------------------------------- */
@@ -276,6 +290,7 @@ bool row_copier_add(struct row_copier *copier, struct row_source *source)
     *file = (struct copied_file){copier, source};
     source->bring_state = file;
     source->bring = bring;
+    source->brings_any_order = true;
     return true;
 }
 

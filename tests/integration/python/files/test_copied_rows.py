@@ -67,6 +67,22 @@ def test_each_row_comes_once_also_when_the_process_is_killed(gd, path):
     assert sorted(taken(loader)) == list(ROWS)  # by itself
 
 
+def test_jumps_while_the_next_rows_are_known(gd, path):
+    """Rows are found ahead while others are copied: of the epoch, seed and rank that are at hand."""
+    loader = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True, seed=3, shard=(1, 3), prefetch=12)
+    other = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True, seed=4, shard=(0, 3))
+    other.set_epoch(7)
+    next(iter(other))
+    for jump in (lambda: None, lambda: loader.set_epoch(5), lambda: loader.load_state_dict(other.state_dict())):
+        jump()
+        for batch in loader:
+            alone = loader[batch.index].rows
+            assert np.array_equal(batch.rows, alone) and np.array_equal(batch["x"][:, 9], ROWS[alone])
+            if batch.index == 20:
+                break
+    assert len(copiers(path)) == 2
+
+
 def test_it_ends_with_its_loader_and_with_a_trainer_that_is_killed(gd, daemon, path):
     loader = gd.DataLoader(gd.Dataset(x=path), BATCH, shuffle=True)
     taken(iter(loader), 1)
