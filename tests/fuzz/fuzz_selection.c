@@ -78,6 +78,8 @@ static void check_selection(const char *text, const struct spec *spec)
     if (array_check(&whole, "x", NULL))
         return; /* before a selection is read the formats have refused it */
     array_c_strides(whole.ndim, whole.shape, 8, whole.strides);
+    if (array_check(&whole, "x", NULL))
+        return;
     int r = selection_read(text, spec->selection_at, whole.ndim, whole.shape, &selection, &error);
     if (r) {
         assert(r == GAD_BAD_ARGUMENT && error.message[0]);

@@ -259,6 +259,14 @@ uint32_t build_progress_ms(const struct gad_job_options *options)
     return ms < MIN_PROGRESS_MS ? MIN_PROGRESS_MS : ms;
 }
 
+/* 0 is for ever. */
+static uint32_t what_is_left(uint32_t allowed_ms, uint64_t passed_ms)
+{
+    if (allowed_ms == 0)
+        return 0;
+    return passed_ms < allowed_ms ? allowed_ms - (uint32_t)passed_ms : 1;
+}
+
 static void add_rest(struct job_request *request, const struct build_source *source)
 {
     const struct gad_job_options *options = source->options;
@@ -267,11 +275,8 @@ static void add_rest(struct job_request *request, const struct build_source *sou
     assert(r == 0); /* checked with the other options */
     (void)r;
     request->priority = options->priority;
-    request->queue_timeout_ms = options->queue_timeout_ms;
-    if (options->deadline_ms > 0)
-        request->deadline_ms = source->elapsed_ms < options->deadline_ms
-                                   ? options->deadline_ms - (uint32_t)source->elapsed_ms
-                                   : 1;
+    request->queue_timeout_ms = what_is_left(options->queue_timeout_ms, source->waited_ms);
+    request->deadline_ms = what_is_left(options->deadline_ms, source->elapsed_ms);
     copy_label(request->label, sizeof(request->label), options->label ? options->label : "");
     copy_label(request->key, sizeof(request->key), source->key ? source->key : "");
     if (options->progress)

@@ -24,6 +24,7 @@ struct build_source {
     bool settle;
     bool is_repeatable;  /* nothing that it reads is written over */
     uint64_t elapsed_ms; /* of its deadline: since it was submitted */
+    uint64_t waited_ms;  /* of its queue time-out: it has not begun since then */
     enum build_purpose purpose;
 };
 

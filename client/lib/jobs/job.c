@@ -219,6 +219,7 @@ int job_begin(struct gad_job *job, struct gad_error *error)
         .elapsed_ms = (uint64_t)(clock_now_ms() - job->submitted_at),
         .purpose = BUILD_RUN,
     };
+    source.waited_ms = job->is_refused ? source.elapsed_ms : 0;
     job->state = JOB_SENT;
     job->id = 0;
     int r = targets_check_unseen(job, error);

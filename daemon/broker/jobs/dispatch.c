@@ -94,6 +94,7 @@ static void give(struct broker *broker, struct worker *w, struct job *job)
     job->n_tiles_done = job->read_bytes = job->write_bytes = job->n_slots = 0;
     job->started_ns = loop_now_ns();
     job->stage[0] = '\0';
+    job->idle_ns = 0;
     metrics_started(&broker->metrics, job);
     job_times_begun(job);
     int r = worker_send_job(w, job);

@@ -261,7 +261,7 @@ void finish_result(struct broker *broker, struct job *job, const struct message 
 
 static bool is_late(const struct job *job, const struct gad_error *error)
 {
-    return error->status == GAD_CANCELLED && job->times.is_over;
+    return error->status == GAD_CANCELLED && job->times.is_over && job->state != JOB_SETTLING;
 }
 
 void finish_error(struct broker *broker, struct job *job, const struct gad_error *error)

@@ -104,7 +104,8 @@ struct job {
     struct queue_item item;
     bool is_cancelling;
     bool is_put_back;   /* is asked to stop, to begin again when it is no longer paused */
-    uint64_t paused_ns; /* since when, if item.is_paused */
+    uint64_t paused_ns; /* since when, if item.is_paused; else when it was let go on last */
+    uint64_t idle_ns;   /* for how long it was paused before, less the time in which it went on */
     bool was_deserted;  /* is being cancelled because its owner left */
     unsigned n_attempts, n_strikes;
 

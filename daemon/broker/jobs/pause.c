@@ -21,10 +21,20 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/workers/worker.h"
+#include "proto/util.h"
 
 bool pause_is_on(const struct job *job)
 {
     return job->item.is_paused && job->state <= JOB_RUNNING;
+}
+
+/* Who lets a job go on for a moment, and pauses it again, has not begun anew. */
+static void count_time(struct job *job, bool is_paused, uint64_t now_ns)
+{
+    uint64_t since_ns = now_ns - max_u64(job->paused_ns, job->submitted_ns);
+    job->idle_ns =
+        is_paused ? job->idle_ns - min_u64(job->idle_ns, since_ns) : job->idle_ns + since_ns;
+    job->paused_ns = now_ns;
 }
 
 void pause_set(struct job *job, bool is_paused)
@@ -37,7 +47,7 @@ void pause_set(struct job *job, bool is_paused)
     queue_set_paused(worker_queue(job->worker), &job->item, is_paused);
     if (!is_paused)
         worker_count_seconds(job);
-    job->paused_ns = loop_now_ns();
+    count_time(job, is_paused, loop_now_ns());
     if (job->state == JOB_RUNNING)
         worker_pause(job->worker, job->id, is_paused);
 }
@@ -58,7 +68,7 @@ static bool holds_up_others(const struct job *job)
 void pause_yield(struct job *job, uint64_t allowed_ns)
 {
     if (job->is_put_back || job->is_cancelling || !holds_up_others(job) ||
-        loop_now_ns() - job->paused_ns < allowed_ns)
+        job->idle_ns + loop_now_ns() - job->paused_ns < allowed_ns)
         return;
     if (!job->is_restartable) {
         log_info(LOG_JOB(job->id, job_uid(job)),

@@ -45,6 +45,7 @@ struct queue {
     struct queue_item *last_put; /* into a user's list; NULL: it has left it */
     unsigned n_waiting, n_active, n_carries, n_parked;
     unsigned n_paused; /* of those that wait */
+    unsigned n_idle;   /* paused, of those that are active */
     bool is_short;
     bool is_alone; /* the active item is a suspect */
     int64_t last_sequence, first_sequence;
@@ -201,6 +202,7 @@ static void leave_active(struct queue *queue, const struct carry_maps *maps,
     if (item->is_suspect)
         queue->is_alone = false;
     queue->n_parked -= item->is_parked;
+    queue->n_idle -= item->is_paused;
     item->is_parked = false;
     return_carry(queue, maps, item);
 }
@@ -263,6 +265,8 @@ void queue_set_paused(struct queue *queue, struct queue_item *item, bool is_paus
     item->is_paused = is_paused;
     if (is_waiting)
         insert(queue, item);
+    else if (item->place == QUEUE_ACTIVE)
+        queue->n_idle += is_paused ? 1 : -1u;
 }
 
 void queue_remove(struct queue *queue, const struct carry_maps *maps, struct queue_item *item)
@@ -384,12 +388,16 @@ static int try_item(struct queue *queue, const struct carry_maps *maps, struct q
     return r;
 }
 
+/* Paused ones leave their places to others; as many as there are places, so that whoever pauses and
+ * begins again and again comes to an end. */
 static bool has_room(const struct queue *queue, const struct queue_user *user)
 {
-    if (queue->n_active < queue->limits.max_active)
+    unsigned n_idle = (unsigned)min_u64(queue->n_idle, queue->limits.max_active);
+    unsigned n_active = queue->n_active - n_idle;
+    if (n_active < queue->limits.max_active)
         return true;
     return user->n_active < queue->limits.user_guarantee &&
-           queue->n_active < HARD_MAX_ACTIVE_FACTOR * queue->limits.max_active;
+           n_active < HARD_MAX_ACTIVE_FACTOR * queue->limits.max_active;
 }
 
 static struct queue_item *head_of(const struct list *items)

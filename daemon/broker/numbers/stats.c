@@ -27,7 +27,15 @@
 
 #define USER_BYTES      240u /* about what one takes in the reply */
 #define JOB_BYTES       280u
-#define MIN_QUEUED_EACH 16u /* jobs in the queue that are told of each user, if there is room */
+#define USER_PAIRS      14u
+#define JOB_PAIRS       16u
+#define REST_OBJECTS    4096u /* of the reply: sums, pool, engines */
+#define MIN_QUEUED_EACH 16u   /* jobs in the queue that are told of each user, if there is room */
+
+_Static_assert(STATS_MAX_USERS *(1 + 2 * USER_PAIRS) + STATS_MAX_JOBS * (1 + 2 * JOB_PAIRS) +
+                       REST_OBJECTS <=
+                   FRAME_MAX_OBJECTS,
+               "the longest reply fits a frame");
 
 struct listing { /* of jobs, packed into the broker's scratch writer */
     struct broker *broker;
@@ -226,7 +234,7 @@ static void pack_user_waits(msgpack_packer *p, const struct broker *broker,
 static void pack_user(msgpack_packer *p, const struct broker *broker,
                       const struct metrics_user *user, uint64_t now_ns)
 {
-    msgpack_pack_map(p, 14);
+    msgpack_pack_map(p, USER_PAIRS);
     pack_key_u64(p, "uid", user->uid);
     pack_key_u64(p, "weight", account_weight(broker->accounts, user->uid));
     pack_key_u64(p, "sessions", account_use(broker->accounts, user->uid, ACCOUNT_SESSIONS));
@@ -269,7 +277,7 @@ static void pack_job(const struct listing *l, const struct job *job)
     bool is_queued = job->state == JOB_QUEUED;
     uint64_t begin_ns = is_queued ? l->now_ns : job->started_ns;
     bool is_paused = pause_is_on(job);
-    msgpack_pack_map(p, 14u + tells_label + is_paused);
+    msgpack_pack_map(p, JOB_PAIRS - 2u + tells_label + is_paused);
     pack_key_u64(p, "job", job->id);
     pack_key_u64(p, "uid", job_uid(job));
     pack_key_str(p, "state", job_state_name(job->state));

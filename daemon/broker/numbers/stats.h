@@ -3,7 +3,7 @@
 
 #include "daemon/broker/numbers/info.h"
 
-#define STATS_MAX_USERS   1024u
+#define STATS_MAX_USERS   896u
 #define STATS_MAX_JOBS    1024u
 #define STATS_MAX_WAITING 8u /* requests of a user, not answered yet: they come at once */
 

@@ -61,9 +61,18 @@ static void give_place(struct sched *s, struct thread_context *th)
 
 /* Long tiles --------------------------------------------------------------------------------- */
 
+/* Whose jobs are not all paused. */
+static unsigned n_present(const struct sched *s)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < s->n_users; i++)
+        n += !s->users[i].is_away;
+    return n;
+}
+
 bool sched_may_begin_long(const struct sched *s, uint32_t user)
 {
-    unsigned share = s->n_spares / (s->n_users + 1);
+    unsigned share = s->n_spares / (n_present(s) + 1);
     unsigned n_left = s->n_bench > s->n_kept ? s->n_bench - s->n_kept : 0;
     share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
     return s->user_loads[sched_user_index(s, user)].n_long < min_u64(share, n_left);

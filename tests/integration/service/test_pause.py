@@ -120,6 +120,23 @@ def test_what_it_keeps_of_the_pool_it_gives_up_when_others_wait(slow):
         assert (out == 28).all()
 
 
+def test_who_resumes_and_pauses_again_does_not_keep_it(slow):
+    """Within provider-timeout, which is 300 ms: together it has been paused for longer."""
+    with slow.connect() as w, slow.connect() as other:
+        (job, out, kept), rest = two_carries(w, False)
+        end = time.monotonic() + 20
+        while "goes back to the queue" not in slow.text():
+            time.sleep(0.1)
+            other.call("job.resume", job=job)
+            other.call("job.pause", job=job)
+            assert time.monotonic() < end
+        for one in rest:
+            w.call("job.wait", job=one, timeout_ms=20000)
+        w.call("job.resume", job=job)
+        w.call("job.wait", job=job)
+        assert (out == 28).all()
+
+
 def test_one_that_cannot_begin_again_goes_on(slow):
     with slow.connect() as w:
         (job, a, kept), rest = two_carries(w, True)

@@ -80,6 +80,19 @@ def test_a_deadline_counts_in_the_queue_too(slow):
             w.call("job.cancel", job=job)
 
 
+def test_one_that_was_computed_and_is_cancelled_by_its_owner(slow):
+    """Its deadline came within its last tile, which went on to its end: it was met, whatever comes then."""
+    with slow.connect() as w:
+        region = wire.Region(w, 1 << 10)
+        a = wire.described(region.array("f8", (128,)), region.at())
+        job = w.call("job.submit", args={"a": a}, label="fault:slow", settle=True, deadline_ms=25,
+                     outputs=[{"expr": "sum(a)"}])["job"]
+        w.call("job.wait", job=job)
+        assert w.call("job.status", job=job)["state"] == "settling"
+        w.call("job.settle", job=job, error={"code": "cancelled", "message": "by its owner"})
+        assert code_of(w.call, "job.wait", job=job) == "cancelled"
+
+
 def test_one_that_was_cancelled_before_stays_cancelled(slow):
     with slow.connect() as w:
         region, ident = slow_job(w, deadline_ms=60000)

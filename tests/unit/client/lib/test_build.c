@@ -501,3 +501,35 @@ Test(build, hands_a_journal_over)
     close(journal.fd);
     unlink(path);
 }
+
+Test(build, of_a_jobs_times_what_is_left_is_sent)
+{
+    static const struct {
+        uint32_t allowed_ms;
+        uint64_t passed_ms;
+        uint32_t left_ms;
+    } rows[] = {{0, 700, 0}, {1000, 0, 1000}, {1000, 700, 300}, {1000, 1000, 1}, {1000, 9000, 1}};
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct gad_output output = {.expr = "1 + 1"};
+        struct gad_job_options options = {.outputs = &output,
+                                          .n_outputs = 1,
+                                          .queue_timeout_ms = rows[i].allowed_ms,
+                                          .deadline_ms = rows[i].allowed_ms};
+        struct gad_array *to[1] = {NULL};
+        struct gad_error error = {0};
+        struct gad_client of = {0};
+        struct build build;
+        struct build_source source = {
+            .options = &options, .to = to, .waited_ms = rows[i].passed_ms};
+        cr_assert(zero(int, build_init(&build, &of, &source, &error)), "%s", error.message);
+        cr_assert(eq(u32, build.request.queue_timeout_ms, rows[i].left_ms));
+        cr_assert(eq(u32, build.request.deadline_ms, rows[i].allowed_ms));
+        build_deinit(&build);
+        source.waited_ms = 0;
+        source.elapsed_ms = rows[i].passed_ms;
+        cr_assert(zero(int, build_init(&build, &of, &source, &error)), "%s", error.message);
+        cr_assert(eq(u32, build.request.queue_timeout_ms, rows[i].allowed_ms));
+        cr_assert(eq(u32, build.request.deadline_ms, rows[i].left_ms));
+        build_deinit(&build);
+    }
+}

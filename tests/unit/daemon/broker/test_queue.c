@@ -567,6 +567,32 @@ Test(queue, an_active_item_that_is_paused_waits_when_it_goes_back, .init = set_u
     cr_assert(eq(int, admit(), 0));
 }
 
+Test(queue, paused_ones_leave_their_places_to_others_once, .fini = tear_down)
+{
+    set_up_with(10, 2, 0);
+    for (unsigned i = 0; i < 8; i++)
+        push(i, 1, 0, 0);
+    cr_assert(eq(int, admit(), 0));
+    cr_assert(eq(int, admit(), 1));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_set_paused(queue, &items[0], true);
+    cr_assert(eq(int, admit(), 2));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_set_paused(queue, &items[1], true);
+    queue_set_paused(queue, &items[2], true); /* a third: there are two places */
+    cr_assert(eq(int, admit(), 3));
+    cr_assert(eq(int, admit(), -EAGAIN));
+    queue_set_paused(queue, &items[0], false);
+    queue_set_paused(queue, &items[1], false);
+    cr_assert(eq(int, admit(), -EAGAIN), "they have theirs again");
+    queue_remove(queue, &maps, &items[0]);
+    queue_remove(queue, &maps, &items[2]);
+    cr_assert(eq(int, admit(), -EAGAIN), "1 and 3");
+    queue_remove(queue, &maps, &items[3]);
+    cr_assert(eq(int, admit(), 4));
+    cr_assert(eq(int, admit(), -EAGAIN));
+}
+
 Test(queue, who_starves_and_is_paused_holds_up_nobody, .init = set_up, .fini = tear_down)
 {
     push(0, 1, 0, LARGEST);
