@@ -20,6 +20,7 @@
 #include "daemon/worker/cuda/card_rates.h"
 #include "daemon/worker/cuda/card_refuse.h"
 #include "daemon/worker/cuda/card_sizes.h"
+#include "daemon/worker/cuda/numa.h"
 #include "daemon/worker_exit.h"
 #include "kernels/cuda/tile.h"
 #include "proto/util.h"
@@ -99,7 +100,9 @@ static int take_slabs(struct card *card, const struct card_sizes *sizes, const c
     card->slab = slab;
     card->slab_bytes = sizes->device_bytes;
     card->workspace_bytes = sizes->workspace_bytes;
+    numa_prefer(numa_node_of(NUMA_SYSFS, card->device.pci));
     r = cuda_host_alloc(sizes->pinned_bytes, &pinned);
+    numa_prefer(-1);
     if (r)
         return card_refuse_slab("pinned-bytes", sizes->pinned_bytes, room->host_available_bytes, "",
                                 r, error);
