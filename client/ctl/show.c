@@ -11,6 +11,7 @@
  *        0.003 |##################                |  213412
  */
 #include "client/ctl/show.h"
+#include "client/ctl/picture/picture.h"
 
 #include "proto/error.h"
 #include "proto/text.h"
@@ -32,6 +33,7 @@ struct summary {
 struct show_options {
     const char *source;
     enum gad_masking masking;
+    struct picture_options picture;
     bool json;
 };
 
@@ -40,6 +42,13 @@ enum { OPTION_JSON = 0x100 };
 static const struct argp_option show_argp_options[] = {
     CTL_MASKING_OPTIONS,
     {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+    {"picture", CTL_OPTION_PICTURE, "WHEN", OPTION_ARG_OPTIONAL,
+     "draw in the terminal instead of text: auto (without it: where standard output is one), "
+     "always "
+     "or never",
+     0},
+    {"fast", CTL_OPTION_FAST, NULL, 0, "draw single elements instead of means of all", 0},
+    {"colours", CTL_OPTION_COLOURS, "NAME", 0, "viridis (without it), magma or grey", 0},
     {0},
 };
 
@@ -55,7 +64,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "a source is needed, as in 'show speed.npy'");
-    default: return ctl_parse_masking(key, &o->masking) ? 0 : ARGP_ERR_UNKNOWN;
+    default:
+        return ctl_parse_masking(key, &o->masking) ? 0
+                                                   : picture_parse(key, arg, &o->picture, state);
     }
 }
 
@@ -65,10 +76,15 @@ static const struct argp show_argp = {
     "SOURCE",
     "An array's dtype, shape, least, mean and greatest element, and a histogram. NaN and the fill "
     "value that a source names are counted and left out. With --mask-and-scale the elements are "
-    "what "
-    "its attributes mean.\v"
-    "Examples:\n"
+    "what its attributes mean. In a terminal it is a picture.\v"
+    "A picture is of the last two axes, at the first place of those before; of one axis it is a "
+    "line with the least and the greatest elements around. Its cells are means, made in one read; "
+    "with --fast they are single elements, and little is read. What is NaN or a fill value is "
+    "grey. "
+    "Without colours (NO_COLOR is set, or TERM=dumb) or UTF-8 it is of characters.\n"
+    "\nExamples:\n"
     "  gpuarrayctl show speed.npy\n"
+    "  gpuarrayctl show 'speed.npy[-1]' --picture --fast\n"
     "  gpuarrayctl show winds.h5:/UWND --json\n"
     "  cat speed.npy | gpuarrayctl show -\n"
     "  gpuarrayctl show 'runs/*.npy'" CTL_EXIT_CODES,
@@ -400,31 +416,12 @@ static void print_bins(const struct show_bins *bins)
         printf("%*s\n", width, edges[bins->n]);
 }
 
-/* "Zonal wind [m s-1]" */
-static void print_meaning(const struct gad_meaning *meaning)
-{
-    char name[256], units[128];
-    snprintf(name, sizeof(name), "%s", meaning && meaning->long_name ? meaning->long_name : "");
-    snprintf(units, sizeof(units), "%s", meaning && meaning->units ? meaning->units : "");
-    text_make_printable(name);
-    text_make_printable(units);
-    if (name[0] && units[0])
-        printf("%s [%s]\n", name, units);
-    else if (name[0] || units[0])
-        printf(name[0] ? "%s\n" : "[%s]\n", name[0] ? name : units);
-    if (meaning && meaning->is_unpacked)
-        printf("masked and scaled by %s\n", meaning->packing);
-}
-
 static void print_summary(const struct show_options *o, const struct gad_array_info *info,
                           const struct gad_meaning *meaning, const struct summary *s)
 {
-    char shape[256], min[CTL_SCALAR_SIZE], mean[CTL_SCALAR_SIZE], max[CTL_SCALAR_SIZE];
+    char min[CTL_SCALAR_SIZE], mean[CTL_SCALAR_SIZE], max[CTL_SCALAR_SIZE];
     struct gad_scalar least = summary_min(s), greatest = summary_max(s);
-    printf("%s  %s  %s %s  %llu elements\n", o->source, info->format, gad_dtype_name(info->dtype),
-           ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
-           (unsigned long long)s->n);
-    print_meaning(meaning);
+    picture_print_head(o->source, info, meaning, s->n);
     snprintf(mean, sizeof(mean), "%.9g", summary_mean(s));
     printf("min %s   mean %s   max %s   NaN %llu\n", ctl_format_scalar(info->dtype, &least, min),
            isnan(summary_mean(s)) ? "nan" : mean, ctl_format_scalar(info->dtype, &greatest, max),
@@ -506,6 +503,8 @@ static int show_array(struct gad_client *client, const struct show_options *o, s
 {
     struct gad_array_info info = seen(x);
     struct summary s = {.n = 1};
+    if (!o->json && !ctl_is_pipe(o->source) && picture_is_wanted(&o->picture, &info))
+        return picture_draw(client, o->source, x, &info, &o->picture, error);
     uint64_t n_of_row = 1;
     bool is_open = info.ndim > 0 && info.shape[0] == GAD_UNKNOWN_LENGTH;
     for (int i = 0; i < info.ndim; i++)

@@ -41,6 +41,8 @@ _gpuarrayctl_words() {
     --user) getent passwd | sed 's/:.*//'; return ;;
     --plan) echo direct scan copy resident; return ;;
     --init) echo random svd; return ;;
+    --picture) echo auto always never; return ;;
+    --colours) echo viridis magma grey; return ;;
     esac
     case "$1" in
     status | watch | trace) _gpuarrayctl_jobs ;;

@@ -1,0 +1,237 @@
+/* The small array that a picture shows, made in the daemon.
+ *
+ * The array is seen as blocks: a view whose axes are rows of blocks, rows in a block, columns of
+ * blocks, columns in a block, of which the means over the second and the fourth are taken. What is
+ * left at the ends, because sizes are no multiple of a block's, are blocks of their own size.
+ *
+ *     +----+----+----+--+
+ *     |    |    |    |  |     means       4 jobs at most, that read each element once
+ *     +----+----+----+--+    ------->     # # # #
+ *     |    |    |    |  |                 # # # #
+ *     +----+----+----+--+                 # # # #
+ *     +----+----+----+--+
+ *
+ * NaN and the fill value that a source names are left out of the means. Nothing is in memory but
+ * the means. --fast takes one element of each block: a view with steps.
+ */
+#include "client/ctl/picture/preview.h"
+
+#include "proto/error.h"
+#include "proto/util.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW_CELLS 16 /* of the shorter side: fewer, and sides are drawn to different scales */
+
+struct part { /* of one axis: n blocks of so many elements each */
+    int64_t start, n, size;
+    unsigned to; /* the first cell */
+};
+
+struct reading {
+    struct gad_client *client;
+    struct gad_array *array;
+    const struct gad_array_info *info;
+    struct preview *preview;
+    struct ctl_progress progress;
+};
+
+static int64_t divide_up(int64_t n, int64_t by)
+{
+    return n / by + (n % by > 0);
+}
+
+int preview_check(const struct gad_array_info *info, struct gad_error *error)
+{
+    char shape[256];
+    const char *why = info->ndim == 0 ? "it is a single number" : NULL;
+    for (int i = 0; i < info->ndim && !why; i++) {
+        if (info->shape[i] == GAD_UNKNOWN_LENGTH)
+            why = "nobody knows its length before its end";
+        else if (info->shape[i] == 0)
+            why = "it has no elements";
+    }
+    if (!why)
+        return 0;
+    error_set(error, GAD_BAD_SHAPE, "SOURCE", "there is no picture of the array: %s", why);
+    error_expected(error, "an array of one axis or more, with elements");
+    error_found(error, "%s", ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)));
+    return GAD_BAD_SHAPE;
+}
+
+static void choose_cells(struct preview *p, const struct preview_options *o)
+{
+    int64_t rows = divide_up(p->height, o->most_rows);
+    int64_t columns = divide_up(p->width, o->most_columns), both = rows > columns ? rows : columns;
+    int64_t shorter = p->height < p->width ? p->height : p->width;
+    bool is_even = !p->is_line && (shorter < FEW_CELLS ? both == 1 : shorter / both >= FEW_CELLS);
+    p->row_step = is_even ? both : rows;
+    p->column_step = is_even ? both : columns;
+    p->n_rows = (unsigned)divide_up(p->height, p->row_step);
+    p->n_columns = (unsigned)divide_up(p->width, p->column_step);
+}
+
+/* A view of the blocks: [rows, in a row, columns, in a column], without those of one element. */
+static int view_of(const struct reading *r, const struct part *row, const struct part *column,
+                   struct gad_array **ret, struct gad_error *error)
+{
+    int64_t start[GAD_MAX_NDIM] = {0};
+    int ndim = r->info->ndim, last = ndim - 1, n = 0;
+    bool is_fast = r->preview->is_fast;
+    struct gad_view_axis axes[4];
+    if (!r->preview->is_line) {
+        start[last - 1] = row->start + (is_fast ? row->size / 2 : 0);
+        axes[n++] = (struct gad_view_axis){last - 1, row->n, row->size};
+        axes[n++] = (struct gad_view_axis){last - 1, is_fast ? 1 : row->size, 1};
+    }
+    start[last] = column->start + (is_fast ? column->size / 2 : 0);
+    axes[n++] = (struct gad_view_axis){last, column->n, column->size};
+    axes[n++] = (struct gad_view_axis){last, is_fast ? 1 : column->size, 1};
+    return (int)gad_array_view(r->array, start, n, axes, ret, error);
+}
+
+/* The element as a number that is NaN where nothing is. */
+static const char *element_text(const struct gad_array_info *info)
+{
+    bool is_float = info->dtype == GAD_FLOAT32 || info->dtype == GAD_FLOAT64;
+    if (!info->has_fill)
+        return is_float ? "x" : info->dtype == GAD_BOOL ? "uint8(x)" : "x";
+    return is_float ? "where(x == f, nan, x)" : "where(x == f, nan, float64(x))";
+}
+
+static int run(const struct reading *r, struct gad_array *view, unsigned n_outputs,
+               const struct gad_output *outputs, struct gad_error *error)
+{
+    const struct gad_scalar *fill = &r->info->exact_fill;
+    struct gad_argument args[2] = {{.name = "x", .array = view},
+                                   {.name = "f", .scalar = fill->kind}};
+    if (fill->kind == GAD_SCALAR_FLOAT)
+        args[1].float_value = fill->float_value;
+    else
+        args[1].uint_value = fill->uint_value; /* or int_value, in one place with it */
+    bool is_shown = r->progress.is_shown;
+    struct gad_job_options options = {
+        .n_args = r->info->has_fill ? 2 : 1,
+        .args = args,
+        .n_outputs = n_outputs,
+        .outputs = outputs,
+        .label = "show",
+        .progress = is_shown ? ctl_progress_draw : NULL,
+        .progress_data = (void *)(uintptr_t)&r->progress,
+        .progress_ms = 100,
+    };
+    struct gad_job *job;
+    int ret = (int)gad_submit(r->client, &options, &job, error);
+    if (ret)
+        return ret;
+    ret = ctl_wait(job, error);
+    gad_job_free(job);
+    return ret;
+}
+
+/* Where the cells of a part belong. */
+static void put(double *to, const struct preview *p, const struct part *row,
+                const struct part *column, struct gad_array *from)
+{
+    const double *values = gad_array_data(from);
+    for (int64_t i = 0; i < row->n; i++)
+        memcpy(to + (size_t)(row->to + i) * p->n_columns + column->to, values + i * column->n,
+               (size_t)column->n * sizeof(*to));
+}
+
+static int read_part(const struct reading *r, const struct part *row, const struct part *column,
+                     struct gad_error *error)
+{
+    static const char *const functions[] = {"mean", "min", "max"};
+    struct preview *p = r->preview;
+    double *const to[] = {p->means, p->lows, p->highs};
+    bool is_float =
+        r->info->has_fill || r->info->dtype == GAD_FLOAT32 || r->info->dtype == GAD_FLOAT64;
+    unsigned n = p->is_line ? 3 : 1;
+    struct gad_output outputs[3] = {{.expr = NULL}};
+    char texts[3][96];
+    struct gad_array *view = NULL;
+    if (row->n == 0 || column->n == 0)
+        return 0;
+    int ret = view_of(r, row, column, &view, error);
+    for (unsigned i = 0; i < n && !ret; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "float64(%s%s(%s, axis=%s))", is_float ? "nan" : "",
+                 functions[i], element_text(r->info), p->is_line ? "1" : "(1, 3)");
+        outputs[i].expr = texts[i];
+        ret = (int)gad_array_new(r->client, GAD_FLOAT64, p->is_line ? 1 : 2,
+                                 p->is_line ? &column->n : (int64_t[]){row->n, column->n},
+                                 &outputs[i].to, error);
+    }
+    if (!ret)
+        ret = run(r, view, n, outputs, error);
+    for (unsigned i = 0; i < n && !ret; i++)
+        put(to[i], p, row, column, outputs[i].to);
+    for (unsigned i = 0; i < n; i++)
+        gad_array_release(outputs[i].to);
+    gad_array_release(view);
+    return ret;
+}
+
+/* Whole blocks, and what is left. */
+static void cut(int64_t n, int64_t step, struct part ret[2])
+{
+    ret[0] = (struct part){.n = n / step, .size = step};
+    ret[1] = (struct part){
+        .start = n - n % step, .n = n % step > 0, .size = n % step, .to = (unsigned)(n / step)};
+}
+
+static void find_ends(struct preview *p)
+{
+    const double *lows = p->is_line ? p->lows : p->means;
+    const double *highs = p->is_line ? p->highs : p->means;
+    p->least = p->greatest = NAN;
+    for (size_t i = 0; i < (size_t)p->n_rows * p->n_columns; i++) {
+        p->has_nothing |= isnan(p->means[i]);
+        if (isfinite(lows[i]))
+            p->least = fmin(p->least, lows[i]);
+        if (isfinite(highs[i]))
+            p->greatest = fmax(p->greatest, highs[i]);
+    }
+    if (isnan(p->least) || isnan(p->greatest)) /* of lines: one of them alone */
+        p->least = p->greatest = fmin(p->least, p->greatest);
+}
+
+int preview_read(struct gad_client *client, struct gad_array *array,
+                 const struct gad_array_info *info, const struct preview_options *options,
+                 struct preview *ret, struct gad_error *error)
+{
+    int last = info->ndim - 1;
+    *ret = (struct preview){.is_line = info->ndim == 1, .is_fast = options->is_fast};
+    int r = preview_check(info, error);
+    if (r)
+        return r;
+    ret->height = last > 0 ? info->shape[last - 1] : 1;
+    ret->width = info->shape[last];
+    choose_cells(ret, options);
+    size_t n = (size_t)ret->n_rows * ret->n_columns;
+    ret->means = calloc(ret->is_line ? 3 * n : n, sizeof(*ret->means));
+    if (!ret->means)
+        return error_set(error, GAD_NO_MEMORY, "SOURCE", "no memory for the picture");
+    if (ret->is_line) {
+        ret->lows = ret->means + n;
+        ret->highs = ret->lows + n;
+    }
+    struct reading reading = {.client = client, .array = array, .info = info, .preview = ret};
+    ctl_progress_begin(&reading.progress, options->is_quiet);
+    struct part rows[2], columns[2];
+    cut(ret->height, ret->row_step, rows);
+    cut(ret->width, ret->column_step, columns);
+    for (unsigned i = 0; i < 4 && !r; i++)
+        r = read_part(&reading, &rows[i / 2], &columns[i % 2], error);
+    ctl_progress_end(&reading.progress);
+    if (!r)
+        find_ends(ret);
+    return r;
+}
+
+void preview_deinit(struct preview *preview)
+{
+    free(preview->means);
+}

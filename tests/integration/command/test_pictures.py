@@ -1,0 +1,162 @@
+"""Pictures of arrays: in a terminal what its cells show is compared with means of NumPy's."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+
+import numpy as np
+import pytest
+
+pyte = pytest.importorskip("pyte")
+
+import conftest  # noqa: E402
+
+COLOURS = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "NO_COLOR": ""}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    y, x = np.mgrid[0:301, 0:503]
+    waves = (np.sin(x / 40) * np.cos(y / 30) + x / 500).astype("f4")
+    waves[96:160, 200:264] = np.nan
+    np.save(folder / "waves.npy", waves)
+    np.save(folder / "cube.npy", np.stack([waves, -waves]))
+    np.save(folder / "walk.npy", np.cumsum(np.random.default_rng(1).normal(size=10001)))
+    np.save(folder / "small.npy", np.arange(12, dtype="u2").reshape(3, 4))
+    np.save(folder / "mask.npy", x % 7 == 0)
+    np.save(folder / "nan.npy", np.full((5, 5), np.nan))
+    np.save(folder / "ends.npy", np.array([[np.inf, -np.inf, 1e308], [-1e308, 0, np.nan]]))
+    np.save(folder / "wide.npy", np.arange(300_000.0).reshape(3, 100_000))
+    np.save(folder / "zero.npy", np.float64(3))
+    np.save(folder / "empty.npy", np.zeros((0, 4)))
+    return folder
+
+
+def on_a_terminal(daemon, folder, *words, columns=80, lines=24, **environment):
+    """The screen after the command, and its exit code."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    process = subprocess.Popen(
+        [str(conftest.CTL), *words], stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, cwd=folder,
+        env={**os.environ, **COLOURS, "GPUARRAYD_SOCKET": str(daemon.socket), **environment})
+    os.close(slave)
+    data = b""
+    try:
+        while part := os.read(master, 65536):
+            data += part
+    except OSError:
+        pass  # its end, on Linux
+    os.close(master)
+    screen = pyte.Screen(columns, 2000)
+    pyte.ByteStream(screen).feed(data)
+    return screen, process.wait(timeout=20)
+
+
+def lines_of(screen):
+    return [line.rstrip() for line in "\n".join(screen.display).rstrip().split("\n")]
+
+
+def pixels_of(screen, first, n_lines, n_columns):
+    """Their colours as (2 * n_lines, n_columns, 3)."""
+    found = np.zeros((2 * n_lines, n_columns, 3), "u1")
+    for y in range(n_lines):
+        for x in range(n_columns):
+            cell = screen.buffer[first + y][x]
+            assert cell.data == "\u2580"
+            for i, colour in enumerate((cell.fg, cell.bg)):
+                found[2 * y + i, x] = list(bytes.fromhex(colour))
+    return found
+
+
+def means_of(a, step):
+    rows, columns = range(0, a.shape[0], step), range(0, a.shape[1], step)
+    return np.array([[a[y:y + step, x:x + step].mean(dtype="f8") for x in columns] for y in rows])
+
+
+def check_colours(pixels, means):
+    """Grey where there is nothing; else lighter where the mean is larger."""
+    nothing = np.isnan(means)
+    assert (pixels[nothing] == 128).all() and nothing.any()
+    light = (pixels @ [0.2126, 0.7152, 0.0722])[~nothing]
+    order = np.argsort(means[~nothing])
+    light, means = light[order], means[~nothing][order]
+    span = means[-1] - means[0]
+    behind = np.searchsorted(means, means + span / 50)
+    is_some = behind < len(means)
+    assert (light[behind[is_some]] > light[is_some]).all()
+
+
+def test_an_image_in_a_terminal(daemon, folder):
+    waves = np.load(folder / "waves.npy")
+    screen, code = on_a_terminal(daemon, folder, "show", "waves.npy", lines=25)
+    text = lines_of(screen)
+    assert code == 0 and text[0] == "waves.npy  npy  float32 (301, 503)  151403 elements"
+    assert text[1] == "each cell the mean of 8 x 8 elements"
+    means = means_of(waves, 8)
+    assert len(text) == 2 + means.shape[0] // 2 + 1
+    check_colours(pixels_of(screen, 2, 19, means.shape[1]), means)
+    assert text[-1].startswith(f"{np.nanmin(means):.6g} \u2580")
+    assert text[-1].endswith(f" {np.nanmax(means):.6g}  grey: NaN or fill")
+    screen, _ = on_a_terminal(daemon, folder, "show", "cube.npy", "--colours", "magma", lines=25)
+    assert lines_of(screen)[1] == "of [0], each cell the mean of 8 x 8 elements"
+    check_colours(pixels_of(screen, 2, 19, means.shape[1]), means)
+    screen, _ = on_a_terminal(daemon, folder, "show", "waves.npy", "--fast", lines=25)
+    assert lines_of(screen)[1] == "each cell one of 8 x 8 elements"
+    check_colours(pixels_of(screen, 2, 18, 62), waves[4::8, 4::8][:36, :62])
+
+
+def test_a_line_in_a_terminal(daemon, folder):
+    walk = np.load(folder / "walk.npy")
+    screen, code = on_a_terminal(daemon, folder, "show", "walk.npy", NO_COLOR="1")
+    text = lines_of(screen)
+    blocks = [walk[i:i + 126] for i in range(0, 10001, 126)]
+    assert code == 0 and text[1] == "each column least, mean and greatest of 126 elements"
+    assert text[-1] == f"{walk.min():.6g} to {walk.max():.6g}"
+    chart = [line.ljust(80) for line in text[2:-1]]
+    level = (lambda value: round((value - walk.min()) / np.ptp(walk) * (len(chart) - 1)))
+    assert len(chart) == 12
+    for x, block in enumerate(blocks):
+        column = "".join(line[x] for line in reversed(chart))
+        assert column.index("*") == level(block.mean()) and column.count("*") == 1
+        assert len(column.rstrip()) - 1 == level(block.max())
+        assert len(column) - len(column.lstrip()) == level(block.min())
+
+
+@pytest.mark.parametrize("environment", [
+    {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"LC_ALL": "C"}])
+def test_without_colours(daemon, folder, environment):
+    screen, code = on_a_terminal(daemon, folder, "show", "small.npy", **environment)
+    text = lines_of(screen)
+    assert code == 0 and text[-1].startswith("0 ") and text[-1].endswith(" 11")
+    ramp = " .:-=+*#%@"
+    cells = np.array([[ramp.index(text[1 + 4 * y].ljust(32)[8 * x]) for x in range(4)] for y in range(3)])
+    assert (np.diff(cells.ravel()) >= 0).all() and cells[0, 0] == 0 and cells[-1, -1] == 9
+
+
+@pytest.mark.parametrize("columns, lines", [(1, 1), (1, 50), (3, 3), (300, 90)])
+def test_terminals_of_odd_sizes(daemon, folder, columns, lines):
+    for name in ("waves", "wide", "walk", "mask", "nan", "ends"):
+        for environment in ({}, {"NO_COLOR": "1"}, {"COLORTERM": ""}):
+            assert on_a_terminal(daemon, folder, "show", f"{name}.npy", columns=columns, lines=lines,
+                                 **environment)[1] == 0
+
+
+def test_text_stays_where_there_is_no_picture(daemon, folder):
+    text = daemon.ctl("show", "waves.npy", cwd=folder).stdout
+    assert text.splitlines()[1].startswith("min ") and "\033" not in text
+    for name in ("zero", "empty"):
+        screen, code = on_a_terminal(daemon, folder, "show", f"{name}.npy")
+        assert code == 0 and lines_of(screen)[1].startswith("min ")
+        done = daemon.ctl("show", f"{name}.npy", "--picture", cwd=folder, check=False)
+        assert done.returncode == 1 and "[bad-shape]" in done.stderr and "expected:" in done.stderr
+    screen, _ = on_a_terminal(daemon, folder, "show", "waves.npy", "--picture=never")
+    assert lines_of(screen)[1].startswith("min ")
+    screen, _ = on_a_terminal(daemon, folder, "show", "nan.npy", NO_COLOR="1")
+    assert lines_of(screen)[-1] == "nothing but NaN and fill values"
+    for words in (["--picture=perhaps"], ["--colours", "jet"]):
+        done = daemon.ctl("show", "waves.npy", *words, cwd=folder, check=False)
+        assert done.returncode == 2 and words[-1].split("=")[-1] in done.stderr
