@@ -84,7 +84,7 @@ static const struct argp show_argp = {
     "Without colours (NO_COLOR is set, or TERM=dumb) or UTF-8 it is of characters.\n"
     "\nExamples:\n"
     "  gpuarrayctl show speed.npy\n"
-    "  gpuarrayctl show 'speed.npy[-1]' --picture --fast\n"
+    "  gpuarrayctl show speed.npy --picture --fast\n"
     "  gpuarrayctl show winds.h5:/UWND --json\n"
     "  cat speed.npy | gpuarrayctl show -\n"
     "  gpuarrayctl show 'runs/*.npy'" CTL_EXIT_CODES,
