@@ -51,7 +51,7 @@ static void *take_early(size_t n_bytes)
 
 static bool find_real(void)
 {
-    static _Thread_local bool is_looking;
+    static bool is_looking; /* before there are threads */
     if (real_free)
         return true;
     if (is_looking)

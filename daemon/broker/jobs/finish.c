@@ -272,6 +272,7 @@ void finish_error(struct broker *broker, struct job *job, const struct gad_error
         error = &late;
     }
     job->failed_as = error->status;
+    job->result = result_drop(job->result); /* of one that was settling: nobody may get it */
     job->error = malloc(sizeof(*job->error));
     if (job->error && error->status == GAD_CANCELLED && job->was_deserted)
         error_set(job->error, GAD_CANCELLED, NULL,
