@@ -115,7 +115,7 @@ def empty(shape: _Any, *, dtype: _npt.DTypeLike | None = None,
     return zeros(shape, dtype=dtype, device=device)
 
 
-def expand_dims(x: _Operand, /, *, axis: int | _Sequence[int] = 0) -> _Lazy:
+def expand_dims(x: _Operand, /, axis: int | _Sequence[int] = 0) -> _Lazy:
     """With new axes of length 1."""
     return _expand_dims(x, axis)
 

@@ -71,6 +71,7 @@ from .._lazy.array import Lazy, lazy_call
 from .._lazy.describing import describe
 from .._lazy.drawing import size_of
 from .._lazy.filled import filled, full_like, ones_like
+from .._lazy.fitting import check_bounds
 from .._lazy.graph import Call, Node, Shape, dtype_name, strong
 from .._lazy.moves import array_of, broadcast_arrays, broadcast_to, moveaxis
 from .._lazy.operands import Operand, node_of
@@ -83,6 +84,11 @@ __all__ = ["arange", "linspace", "ones", "full", "ones_like", "full_like", "eye"
 
 def _counted(n: int, first: Any, second: Any, dtype: np.dtype[Any]) -> Lazy:
     """n elements from first on, with the step from there to second, as NumPy fills arrays."""
+    if n < 2:
+        second = first
+    if dtype.kind in "iu":
+        for one in (first, second) if n else ():
+            check_bounds(one, dtype)
     with np.errstate(all="ignore"):
         first, second = (np.asarray(one).astype(dtype)[()] for one in (first, second))
     if dtype.kind in "iu":
@@ -129,7 +135,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: npt.DTypeLike 
     if kind.kind == "b" and n > 2:
         raise errors.BadDtype("arange: bool has two values", argument="dtype",
                               expected="at most 2 elements", found=str(n))
-    return _counted(n, first, first + by, kind)
+    if isinstance(first, np.integer) and isinstance(by, (int, np.integer)):
+        first, by = int(first), int(by)  # which do not overflow
+    with np.errstate(all="ignore"):
+        second = first + by
+    return _counted(n, first, second, kind)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
@@ -147,7 +157,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
             "a + (b - a) * gd.linspace(0, 1, num)[:, None]", argument="start",
             expected="numbers", found="a lazy")
     first, last = np.asanyarray(start) * 1.0, np.asanyarray(stop) * 1.0
-    kind = np.dtype(dtype_name(np.result_type(first, last, float(n))))
+    kind = np.dtype(dtype_name(np.result_type(*map(_weak, (start, stop)), 1.0)))
     wanted = kind if dtype is None else np.dtype(dtype_name(dtype))
     delta = np.asanyarray(np.subtract(last, first, dtype=kind))
     place = Lazy._of(ramp((n,) + (1,) * delta.ndim, 0, (1,) + (0,) * delta.ndim))
@@ -170,6 +180,11 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
         made = lazy_call("floor", made)
     made = made if wanted == kind else made.astype(wanted)
     return (made, step[()] if isinstance(step, np.ndarray) else step) if retstep else made
+
+
+def _weak(value: Any) -> Any:
+    """What a limit is among dtypes: Python's numbers have none."""
+    return value if type(value) in (bool, int, float) else np.asarray(value).dtype
 
 
 def _number(value: Any) -> Any:

@@ -16,7 +16,7 @@ from .graph import Held, Node, Shape
 from .leaves import ArraySource
 from .picked import NoIndex, indices_of, is_mask, picked, positions_of
 from .unbounded import UNBOUNDED
-from .views import permuted
+from .views import permuted, viewed
 
 Basic: TypeAlias = Callable[[Node, object], Node]
 _Key: TypeAlias = int | slice | None | Node  # Ellipsis has become slices
@@ -46,6 +46,8 @@ def fancy(node: Node, key: object, basic: Basic) -> Node:
     arrays: list[tuple[Node, int, int]] = []  # with the first of its axes, and how many they are
     axis = at = 0  # of the node; of the part
     for one in keys:
+        if one is _NOTHING:
+            continue
         if not isinstance(one, Node):
             plain.append(one)
             axis += one is not None
@@ -54,9 +56,13 @@ def fancy(node: Node, key: object, basic: Basic) -> Node:
         n = _n_axes(one)
         if is_mask(one):
             _check_mask(one, node.shape, axis)
+        if n == 0:  # a mask of one element, along an axis of its own
+            one, n = viewed(one, (), ((-1, 1, 0),)), 1
+            plain.append(None)
+        else:
+            plain += [slice(None)] * n
+            axis += n
         arrays.append((one, at, n))
-        plain += [slice(None)] * n
-        axis += n
         at += n
     part = basic(node, tuple(plain))
     if not arrays:  # all had no axes, and are numbers
@@ -73,8 +79,6 @@ def _read(part: Any) -> Any:
     found = indices_of(part)
     if isinstance(found, ArraySource) and not found.shape and found.dtype.kind != "b":
         return int(found.array)
-    if not found.shape and is_mask(found):
-        return True  # which basic indexing refuses
     return found
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .. import errors
 from .array import Lazy, lazy
+from .fitting import OutOfBounds
 from .graph import Shape, dtype_name
 from .leaves import ArraySource
 from .operands import Operand
@@ -41,7 +42,12 @@ def filled(name: str, value: Any, kind: np.dtype[Any], wanted: Shape) -> Lazy:
         found = value.astype(kind)._node
     else:
         plain = np.empty(np.shape(value), kind)
-        plain[...] = value  # as NumPy converts it: integers that do not fit are refused
+        try:
+            np.copyto(plain, value, casting="unsafe")  # NumPy's own are cast, Python's must fit
+        except OverflowError as refused:
+            raise OutOfBounds(f"{name}: {refused}", argument="fill_value",
+                              expected=f"what fits {kind.name}", found="another number") \
+                from refused
         found = ArraySource(plain)
     missing = len(wanted) - len(found.shape)
     if missing < 0 or any(size not in (1, whole) for size, whole

@@ -48,6 +48,13 @@ def _out_of_bounds(value: int, dtype: np.dtype[np.generic]) -> NoReturn:
                       expected=f"{info.min} to {info.max}", found=found)
 
 
+def check_bounds(value: object, dtype: np.dtype[np.generic]) -> None:
+    """Raises OutOfBounds where Python's integer does not fit a dtype of integers."""
+    info = np.iinfo(dtype)  # type: ignore[type-var]
+    if type(value) is int and not info.min <= value <= info.max:
+        _out_of_bounds(value, dtype)
+
+
 # What is known of a node's dtype.
 
 def known_dtype(root: Node) -> np.dtype[np.generic] | None:

@@ -13,9 +13,11 @@ pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's promotion")
 
 RANGES = [(7,), (0,), (-3,), (2, 9), (9, 2), (9, 2, -2), (-5, 30, 7), (1.5,), (0, 1, 0.1),
           (0.1, 5.3, 0.7), (3, -2, -0.3), (2.5, 2.5), (np.float32(1.1), 9, np.float32(0.3)),
-          (np.uint8(3), 9), (2**62, 2**62 + 5), (1e300, 1.0000001e300, 1e292)]
+          (np.uint8(3), 9), (2**62, 2**62 + 5), (1e300, 1.0000001e300, 1e292),
+          (np.uint8(200), 3.5, 256), (np.float32(0.5), np.uint64(2**63), 1e300)]
 LINES = [(0, 1), (3, -4), (-0.0, 0.0), (2, 2), (1e-308, 3e-308), (0, 1e308),
-         (np.float32(0.1), np.float32(7.3)), ([1, 2, 3], 9.5), ([[1.5], [2]], [3, 4, -5.5])]
+         (np.float32(0.1), np.float32(7.3)), (np.float32(0.1), 7),
+         (np.array([0.5, 2], "f4"), 2.5), ([1, 2, 3], 9.5), ([[1.5], [2]], [3, 4, -5.5])]
 
 
 def same(got, want, name=""):
@@ -65,7 +67,7 @@ def test_filled(gd):
              for name, given in [
                  ("ones", (3,)), ("ones", ((2, 3), "i2")), ("ones", ((),)), ("ones", ((0, 3),)),
                  ("full", ((2, 3), 7)), ("full", (4, 2.5, "f4")), ("full", ((2, 3), [1, 2, 3])),
-                 ("full", ((2,), True)), ("full", ((2, 2), np.float32(3))),
+                 ("full", ((2, 2), np.uint8(200), "i1")), ("full", ((2,), True)), ("full", ((2, 2), np.float32(3))),
                  ("ones_like", (np.zeros((2, 3), "u1"),)), ("full_like", ([1, 2], 3.7)),
                  ("full_like", (np.zeros(3), 3, "i8")), ("eye", (3,)), ("eye", (3, 5)),
                  ("eye", (4, 2, -1)), ("eye", (3, 4, 2, "i4")), ("eye", (3, 3, 9)), ("eye", (0,)),
@@ -208,6 +210,10 @@ def test_they_take_no_memory(gd):
     (lambda gd: gd.arange(gd.lazy(3)), TypeError), (lambda gd: gd.arange(0, np.inf), "BadArgument"),
     (lambda gd: gd.arange(3, dtype=bool), "BadDtype"), (lambda gd: gd.arange(3, dtype="c16"), "Unsupported"),
     (lambda gd: gd.arange(3, device="cpu"), "Unsupported"),
+    (lambda gd: gd.arange(-1, 3, dtype="u1"), OverflowError),
+    (lambda gd: gd.arange(100, 300, 100, dtype="i1"), "BadArgument"),
+    (lambda gd: gd.arange(-2**63, 2**62, 2**62, dtype="i4"), OverflowError),
+    (lambda gd: gd.full(2, 300, "u1"), OverflowError), (lambda gd: gd.full(2, -1, "u8"), "BadArgument"),
     (lambda gd: gd.arange(2**64, 2**64 + 3), Exception),
     (lambda gd: gd.linspace(0, 1, -1), "BadArgument"),
     (lambda gd: gd.linspace(gd.lazy(1.0), 2), "Unsupported"), (lambda gd: gd.ones(-1), "BadShape"),

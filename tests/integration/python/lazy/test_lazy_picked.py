@@ -75,6 +75,23 @@ def test_every_source_and_key_is_numpys(gd, tmp_path, dtype):
             same(got.compute(), a[key])
 
 
+def test_keys_beside_no_axes(gd):
+    """An ellipsis that stands for no axis, and masks without axes, which are along one of their
+    own."""
+    yes, no = np.asarray(True), np.asarray(False)
+    for a in (np.arange(3.), np.arange(6).reshape(2, 3), np.asarray(5)):
+        wanted = [(yes,), (no,), (yes, ...), (..., no), (no, None, yes)]
+        if a.ndim:
+            wanted += [(..., *[[1, 0]] * a.ndim), (0, yes), (slice(None), yes), ([0, 1], yes),
+                       (*[1] * (a.ndim - 1), ..., [-1, 0, 0])]
+        if a.ndim == 2:
+            wanted += [(..., [1, 1], None, 2), (slice(1, None), yes, [0, 2])]
+        for key in wanted:
+            same(gd.lazy(a)[key].compute(), a[key])
+            same((gd.lazy(a) + 1)[key].compute(), (a + 1)[key])
+    same((gd.lazy(a) * 2)[gd.lazy(a) > 4].compute(), np.asarray([10]))
+
+
 def test_take_is_numpys(gd, tmp_path):
     rng = np.random.default_rng(6)
     a = rng.normal(size=SHAPE)
