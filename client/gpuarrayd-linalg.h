@@ -41,7 +41,8 @@ struct gad_linalg_plan {
     unsigned n_iterations;
     uint64_t carry_bytes; /**< of the daemon's pool, in the largest of the jobs */
     double seconds;       /**< estimate of `total` */
-    char method[96];      /**< in words: "by slabs of axis 0, one read an iteration" */
+    char method[128]; /**< in words: "by slabs of axis 0, 1 read an iteration", and what one read
+                           would need where there is not so much */
 };
 
 /** How far a decomposition is: told after each iteration. */

@@ -340,6 +340,7 @@ enum gad_status gad_cp(struct gad_client *client, const struct gad_operand *tens
 static int explain(struct cp *cp, struct gad_linalg_plan *plan, struct gad_error *error)
 {
     struct passes *p = &cp->passes;
+    char what[48];
     bool is_whole;
     int r = cp_start(cp, error);
     if (r)
@@ -364,9 +365,9 @@ static int explain(struct cp *cp, struct gad_linalg_plan *plan, struct gad_error
     plan->start = reads_sum(&plan->total, -(int64_t)n, &plan->iteration);
     plan->carry_bytes = p->carry_bytes;
     plan->seconds = start_s + first_s + (n - 1) * (p->planned_s - before_s);
-    snprintf(plan->method, sizeof(plan->method), "by slabs of axis %d, %llu read%s an iteration",
-             cp->slabs.axis, (unsigned long long)plan->iteration.n_reads,
-             plan->iteration.n_reads == 1 ? "" : "s");
+    snprintf(what, sizeof(what), "%llu read%s an iteration",
+             (unsigned long long)plan->iteration.n_reads, plan->iteration.n_reads == 1 ? "" : "s");
+    slabs_describe(&cp->slabs, what, plan->method, sizeof(plan->method));
     return 0;
 }
 

@@ -230,6 +230,13 @@ static int refuse_reads(const struct slabs *s, struct gad_error *error)
     return GAD_TOO_LARGE_FOR_POOL;
 }
 
+void slabs_describe(const struct slabs *s, const char *what, char *ret, size_t n_bytes)
+{
+    int n = snprintf(ret, n_bytes, "by slabs of axis %d, %s", s->axis, what);
+    if (s->is_split && n > 0 && (size_t)n < n_bytes)
+        snprintf(ret + n, n_bytes - (size_t)n, "; one read needs %s of the pool", s->one_needs);
+}
+
 /* Columns of a part: a view of the last axis. */
 static int view_columns(struct gad_array *array, const struct slabs_part *part,
                         struct gad_array **ret, struct gad_error *error)

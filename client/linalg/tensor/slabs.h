@@ -72,6 +72,9 @@ int slabs_draw(struct slabs *s, const char *function, uint64_t seed,
 /* From now on C is what is written into `columns`. */
 int slabs_use_columns(struct slabs *s, struct gad_error *error) GAD_MUST_CHECK;
 
+/* "by slabs of axis 0, WHAT; one read needs 29459584 bytes of the pool" */
+void slabs_describe(const struct slabs *s, const char *what, char *ret, size_t n_bytes);
+
 /* The elements of a factor, of g, of the rest; and how many rest has without its columns. */
 double *slabs_factor(const struct slabs *s, int axis);
 int64_t slabs_n_rest(const struct slabs *s);

@@ -282,8 +282,8 @@ enum gad_status gad_tucker_explain(struct gad_client *client, const struct gad_o
         plan.total = reads_sum(&plan.start, t.options.n_reads - 1, &plan.iteration);
         plan.carry_bytes = t.passes.carry_bytes;
         plan.seconds = start_s + (t.options.n_reads - 1) * (t.passes.planned_s - start_s);
-        snprintf(plan.method, sizeof(plan.method), "by slabs of axis %d, a sketch%s", t.slabs.axis,
-                 t.options.n_reads > 1 ? " and better ones" : "");
+        slabs_describe(&t.slabs, t.options.n_reads > 1 ? "a sketch and better ones" : "a sketch",
+                       plan.method, sizeof(plan.method));
         *ret_plan = plan;
     }
     tucker_deinit(&t);
