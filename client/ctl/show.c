@@ -47,6 +47,8 @@ static const struct argp_option show_argp_options[] = {
      "always "
      "or never",
      0},
+    {"png", CTL_OPTION_PNG, "FILE", 0, "write the picture to FILE as PNG instead", 0},
+    {"svg", CTL_OPTION_SVG, "FILE", 0, "the same as SVG", 0},
     {"fast", CTL_OPTION_FAST, NULL, 0, "draw single elements instead of means of all", 0},
     {"colours", CTL_OPTION_COLOURS, "NAME", 0, "viridis (without it), magma or grey", 0},
     {0},
@@ -64,6 +66,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_NO_ARGS:
         return ctl_usage_error(state, "a source is needed, as in 'show speed.npy'");
+    case ARGP_KEY_END:
+        return o->json && picture_is_filed(&o->picture)
+                   ? ctl_usage_error(state, "--json and a picture's file together")
+                   : 0;
     default:
         return ctl_parse_masking(key, &o->masking) ? 0
                                                    : picture_parse(key, arg, &o->picture, state);
@@ -85,6 +91,7 @@ static const struct argp show_argp = {
     "\nExamples:\n"
     "  gpuarrayctl show speed.npy\n"
     "  gpuarrayctl show speed.npy --picture --fast\n"
+    "  gpuarrayctl show speed.npy --png speed.png --svg speed.svg\n"
     "  gpuarrayctl show winds.h5:/UWND --json\n"
     "  cat speed.npy | gpuarrayctl show -\n"
     "  gpuarrayctl show 'runs/*.npy'" CTL_EXIT_CODES,
@@ -503,7 +510,8 @@ static int show_array(struct gad_client *client, const struct show_options *o, s
 {
     struct gad_array_info info = seen(x);
     struct summary s = {.n = 1};
-    if (!o->json && !ctl_is_pipe(o->source) && picture_is_wanted(&o->picture, &info))
+    bool is_whole = picture_is_filed(&o->picture) || !ctl_is_pipe(o->source);
+    if (!o->json && is_whole && picture_is_wanted(&o->picture, &info))
         return picture_draw(client, o->source, x, &info, &o->picture, error);
     uint64_t n_of_row = 1;
     bool is_open = info.ndim > 0 && info.shape[0] == GAD_UNKNOWN_LENGTH;
@@ -531,7 +539,7 @@ static int show(struct gad_client *client, const struct show_options *o, struct 
 {
     struct gad_array *x;
     struct gad_stream *stream = NULL;
-    bool is_pipe = ctl_is_pipe(o->source);
+    bool is_pipe = ctl_is_pipe(o->source) && !picture_is_filed(&o->picture);
     int r = is_pipe ? ctl_open_pipe(client, o->source, &stream, error)
                     : ctl_open_source(client, o->source, o->masking, &x, error);
     if (r)

@@ -121,16 +121,6 @@ static void put_line(FILE *file, enum half_blocks_kind kind, unsigned n, const s
 
 /* Pixels --------------------------------------------------------------------------------------- */
 
-static double place_of(const struct preview *p, double value)
-{
-    if (isnan(value))
-        return NAN;
-    if (isinf(value))
-        return value > 0;
-    double span = p->greatest / 2 - p->least / 2; /* of halves: there is none beyond a double */
-    return span > 0 ? (value / 2 - p->least / 2) / span : 0.5;
-}
-
 static struct pixel pixel_at(double place, enum colour_map map)
 {
     size_t n = sizeof(ramp) - 2;
@@ -146,7 +136,7 @@ static void choose_zoom(const struct half_blocks_terminal *t, const struct previ
     struct preview_options most;
     half_blocks_limits(t, false, &most);
     unsigned rows = most.most_rows / p->n_rows, columns = most.most_columns / p->n_columns;
-    if (p->row_step == p->column_step)
+    if (p->is_even)
         rows = columns = rows < columns ? rows : columns;
     *ret_rows = rows < 1 ? 1 : rows > MOST_ZOOM ? MOST_ZOOM : rows;
     *ret_columns = columns < 1 ? 1 : columns > MOST_ZOOM ? MOST_ZOOM : columns;
@@ -162,7 +152,7 @@ static void draw_image(FILE *file, const struct half_blocks_terminal *t, const s
         struct pixel *row = rows + (y % 2) * (size_t)n;
         const double *means = p->means + (size_t)(y / high) * p->n_columns;
         for (unsigned x = 0; x < n; x++)
-            row[x] = pixel_at(place_of(p, means[x / wide]), map);
+            row[x] = pixel_at(preview_place(p, means[x / wide]), map);
         if (y % 2 == 1)
             put_line(file, t->kind, n, rows, rows + n);
         else if (y + 1 == n_rows)
@@ -173,7 +163,7 @@ static void draw_image(FILE *file, const struct half_blocks_terminal *t, const s
 /* How high a value is among n pixels, from below. */
 static unsigned level_of(const struct preview *p, double value, unsigned n)
 {
-    return (unsigned)lround(fmin(fmax(place_of(p, value), 0), 1) * (n - 1));
+    return (unsigned)lround(fmin(fmax(preview_place(p, value), 0), 1) * (n - 1));
 }
 
 static struct pixel line_pixel(const struct preview *p, unsigned cell, unsigned level, unsigned n)

@@ -2,12 +2,17 @@
  * show.c.
  */
 #include "client/ctl/picture/picture.h"
+#include "client/ctl/picture/figure.h"
 #include "client/ctl/picture/half_blocks.h"
 #include "client/ctl/picture/preview.h"
+#include "client/ctl/stats/stats.h"
 
 #include "proto/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +38,15 @@ error_t picture_parse(int key, char *arg, struct picture_options *options, struc
             return ctl_usage_error(state, "--colours takes viridis, magma or grey, not '%s'", arg);
         options->map = (enum colour_map)colour_map_of(arg);
         return 0;
+    case CTL_OPTION_PNG: options->png_path = arg; return 0;
+    case CTL_OPTION_SVG: options->svg_path = arg; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
+}
+
+bool picture_is_filed(const struct picture_options *options)
+{
+    return options->png_path || options->svg_path;
 }
 
 /* "Zonal wind [m s-1]" */
@@ -66,6 +78,8 @@ void picture_print_head(const char *source, const struct gad_array_info *info,
 bool picture_is_wanted(const struct picture_options *options, const struct gad_array_info *info)
 {
     struct gad_error ignored = {0};
+    if (picture_is_filed(options))
+        return true;
     if (options->when != PICTURE_AUTO)
         return options->when == PICTURE_ALWAYS;
     return isatty(STDOUT_FILENO) && !preview_check(info, &ignored);
@@ -102,6 +116,81 @@ static uint64_t count(const struct gad_array_info *info)
     return n;
 }
 
+/* Everything that is said of a picture. */
+struct texts {
+    char source[256], caption[192], title[256], subtitle[384], units[128], names[2][64];
+};
+
+static const char *name_of_axis(const struct gad_array_info *info,
+                                const struct gad_meaning *meaning, int from_end, char *buffer,
+                                size_t n_bytes)
+{
+    int axis = info->ndim - from_end;
+    const char *name =
+        meaning && meaning->dimensions && axis >= 0 ? meaning->dimensions[axis] : NULL;
+    snprintf(buffer, n_bytes, "%s", name ? name : "");
+    text_make_printable(buffer);
+    return buffer;
+}
+
+static void say(const struct gad_array_info *info, const struct gad_meaning *meaning,
+                const char *source, const struct preview *p, struct texts *t)
+{
+    char shape[128];
+    const char *long_name = meaning ? meaning->long_name : NULL;
+    caption(info, p, t->caption, sizeof(t->caption));
+    snprintf(t->units, sizeof(t->units), "%s", meaning && meaning->units ? meaning->units : "");
+    snprintf(t->source, sizeof(t->source), "%s", source);
+    snprintf(t->title, sizeof(t->title), "%s", long_name ? long_name : source);
+    text_make_printable(t->units);
+    text_make_printable(t->source);
+    text_make_printable(t->title);
+    snprintf(t->subtitle, sizeof(t->subtitle), "%.120s%s%s %s%s%s", long_name ? t->source : "",
+             long_name ? ": " : "", gad_dtype_name(info->dtype),
+             ctl_format_shape(info->ndim, info->shape, shape, sizeof(shape)),
+             t->caption[0] ? ", " : "", t->caption);
+}
+
+static int write_file(const char *path, figure_fn *draw, const struct figure *figure,
+                      struct gad_error *error)
+{
+    size_t n = 0;
+    if (!path)
+        return 0;
+    void *data = draw(figure, &n);
+    int r = data ? stats_replace_file(path, data, n, error)
+                 : error_set(error, GAD_NO_MEMORY, path, "no memory for the picture");
+    free(data);
+    return r;
+}
+
+static int write_files(const struct picture_options *o, const struct gad_array_info *info,
+                       const struct gad_meaning *meaning, const struct preview *p, struct texts *t,
+                       struct gad_error *error)
+{
+    struct figure figure = {
+        .preview = p, .map = o->map, .title = t->title, .subtitle = t->subtitle, .units = t->units};
+    figure.row_name = name_of_axis(info, meaning, 2, t->names[0], sizeof(t->names[0]));
+    figure.column_name = name_of_axis(info, meaning, 1, t->names[1], sizeof(t->names[1]));
+    int r = write_file(o->png_path, figure_png, &figure, error);
+    return r ? r : write_file(o->svg_path, figure_svg, &figure, error);
+}
+
+/* Before an array is read that may be large: whether a file could be written there. */
+static int check_path(const char *path, struct gad_error *error)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char folder[PATH_MAX];
+    struct stat there;
+    if (!path)
+        return 0;
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return error_from_errno(error, EISDIR, path, path);
+    if (slash)
+        snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    return access(slash ? folder : ".", W_OK) == 0 ? 0 : error_from_errno(error, errno, path, path);
+}
+
 int picture_draw(struct gad_client *client, const char *source, struct gad_array *array,
                  const struct gad_array_info *info, const struct picture_options *options,
                  struct gad_error *error)
@@ -109,17 +198,28 @@ int picture_draw(struct gad_client *client, const char *source, struct gad_array
     const struct gad_meaning *meaning = gad_array_meaning(array);
     struct half_blocks_terminal terminal = half_blocks_terminal();
     struct preview_options limits = {.is_fast = options->is_fast};
-    struct preview preview;
-    char text[192], units[128];
+    struct preview preview = {.means = NULL};
+    struct texts texts;
     half_blocks_limits(&terminal, info->ndim == 1, &limits);
-    int r = preview_read(client, array, info, &limits, &preview, error);
+    if (picture_is_filed(options)) {
+        limits.most_rows = FIGURE_ROWS;
+        limits.most_columns = FIGURE_COLUMNS;
+    }
+    int r = check_path(options->png_path, error);
+    if (!r)
+        r = check_path(options->svg_path, error);
+    if (!r)
+        r = preview_read(client, array, info, &limits, &preview, error);
     if (!r) {
-        snprintf(units, sizeof(units), "%s", meaning && meaning->units ? meaning->units : "");
-        text_make_printable(units);
-        picture_print_head(source, info, meaning, count(info));
-        if (caption(info, &preview, text, sizeof(text))[0])
-            puts(text);
-        half_blocks_draw(stdout, &terminal, &preview, options->map, units);
+        say(info, meaning, source, &preview, &texts);
+        if (picture_is_filed(options)) {
+            r = write_files(options, info, meaning, &preview, &texts, error);
+        } else {
+            picture_print_head(source, info, meaning, count(info));
+            if (texts.caption[0])
+                puts(texts.caption);
+            half_blocks_draw(stdout, &terminal, &preview, options->map, texts.units);
+        }
     }
     preview_deinit(&preview);
     return r;

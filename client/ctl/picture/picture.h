@@ -10,12 +10,15 @@ struct picture_options {
     enum picture_when when; /* in the terminal; auto: where standard output is one */
     enum colour_map map;
     bool is_fast;
+    const char *png_path, *svg_path; /* files instead; NULL: none */
 };
 
 enum {
     CTL_OPTION_PICTURE = 0x430,
     CTL_OPTION_FAST,
     CTL_OPTION_COLOURS,
+    CTL_OPTION_PNG,
+    CTL_OPTION_SVG,
 };
 /* ARGP_ERR_UNKNOWN: the key is none of them. */
 error_t picture_parse(int key, char *arg, struct picture_options *options,
@@ -24,6 +27,8 @@ error_t picture_parse(int key, char *arg, struct picture_options *options,
 /* What the text and the picture begin with: name, format, dtype, shape, meaning. */
 void picture_print_head(const char *source, const struct gad_array_info *info,
                         const struct gad_meaning *meaning, uint64_t n_elements);
+/* Whether pictures go to files. */
+bool picture_is_filed(const struct picture_options *options);
 /* Whether show draws the array. */
 bool picture_is_wanted(const struct picture_options *options, const struct gad_array_info *info);
 /* info: as expressions see the array. */

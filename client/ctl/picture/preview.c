@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW_CELLS 16 /* of the shorter side: fewer, and sides are drawn to different scales */
+#define MOST_ASPECT 8 /* beyond it sides are drawn to different scales */
 
 struct part { /* of one axis: n blocks of so many elements each */
     int64_t start, n, size;
@@ -65,10 +65,10 @@ static void choose_cells(struct preview *p, const struct preview_options *o)
 {
     int64_t rows = divide_up(p->height, o->most_rows);
     int64_t columns = divide_up(p->width, o->most_columns), both = rows > columns ? rows : columns;
-    int64_t shorter = p->height < p->width ? p->height : p->width;
-    bool is_even = !p->is_line && (shorter < FEW_CELLS ? both == 1 : shorter / both >= FEW_CELLS);
-    p->row_step = is_even ? both : rows;
-    p->column_step = is_even ? both : columns;
+    p->is_even =
+        !p->is_line && p->height / MOST_ASPECT <= p->width && p->width / MOST_ASPECT <= p->height;
+    p->row_step = p->is_even ? both : rows;
+    p->column_step = p->is_even ? both : columns;
     p->n_rows = (unsigned)divide_up(p->height, p->row_step);
     p->n_columns = (unsigned)divide_up(p->width, p->column_step);
 }
@@ -229,6 +229,16 @@ int preview_read(struct gad_client *client, struct gad_array *array,
     if (!r)
         find_ends(ret);
     return r;
+}
+
+double preview_place(const struct preview *p, double value)
+{
+    if (isnan(value))
+        return NAN;
+    if (isinf(value))
+        return value > 0;
+    double span = p->greatest / 2 - p->least / 2; /* of halves: a double may have no room for it */
+    return span > 0 ? (value / 2 - p->least / 2) / span : 0.5;
 }
 
 void preview_deinit(struct preview *preview)

@@ -11,6 +11,7 @@ struct preview_options {
 
 struct preview {
     bool is_line; /* of one axis: one row */
+    bool is_even; /* cells are as many elements high as wide */
     bool is_fast; /* cells are single elements, though they stand for more */
     unsigned n_rows, n_columns;
     int64_t height, width;         /* in elements */
@@ -29,4 +30,6 @@ int preview_check(const struct gad_array_info *info, struct gad_error *error) GA
 int preview_read(struct gad_client *client, struct gad_array *array,
                  const struct gad_array_info *info, const struct preview_options *options,
                  struct preview *ret, struct gad_error *error) GAD_MUST_CHECK;
+/* A number's place on the scale: 0 to 1; NaN of NaN. */
+double preview_place(const struct preview *preview, double value);
 void preview_deinit(struct preview *preview);

@@ -11,6 +11,7 @@
 #include "proto/text.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #define CHARACTER_WIDTH 0.56 /* of its height, on the average of a sans-serif face */
@@ -134,6 +135,33 @@ void svg_area(FILE *file, const struct svg_point *points, size_t n, double base,
     write_points(file, points, n);
     fprintf(file, " %.2f,%.2f\" fill=\"%s\" fill-opacity=\"%.2f\"/>\n", finite_of(points[n - 1].x),
             finite_of(base), colour, finite_of(opacity));
+}
+
+static void write_base64(FILE *file, const uint8_t *data, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        uint32_t bits = (uint32_t)data[i] << 16 | (left > 1 ? (uint32_t)data[i + 1] << 8 : 0) |
+                        (left > 2 ? data[i + 2] : 0);
+        for (unsigned j = 0; j < 4; j++)
+            fputc(j > left ? '=' : digits[bits >> (18 - 6 * j) & 63], file);
+    }
+}
+
+void svg_image(FILE *file, struct svg_point corner, double width, double height, const void *png,
+               size_t n)
+{
+    fputs("<image", file);
+    attribute(file, "x", corner.x);
+    attribute(file, "y", corner.y);
+    attribute(file, "width", width);
+    attribute(file, "height", height);
+    fputs(" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" "
+          "xmlns:xlink=\"http://www.w3.org/1999/xlink\" xlink:href=\"data:image/png;base64,",
+          file);
+    write_base64(file, png, n);
+    fputs("\"/>\n", file);
 }
 
 void svg_text(FILE *file, struct svg_point at, enum svg_anchor anchor, double size,

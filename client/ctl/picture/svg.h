@@ -25,6 +25,10 @@ void svg_curve(FILE *file, const struct svg_point *points, size_t n, const char 
 void svg_area(FILE *file, const struct svg_point *points, size_t n, double base, const char *colour,
               double opacity);
 
+/* A PNG file of n bytes, stretched, its pixels as they are. */
+void svg_image(FILE *file, struct svg_point corner, double width, double height, const void *png,
+               size_t n);
+
 /* At the text's base line. */
 void svg_text(FILE *file, struct svg_point at, enum svg_anchor anchor, double size,
               const char *colour, const char *text);

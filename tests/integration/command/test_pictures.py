@@ -1,11 +1,15 @@
 """Pictures of arrays: in a terminal what its cells show is compared with means of NumPy's."""
 
+import base64
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
+import xml.etree.ElementTree as ElementTree
+import zlib
 
 import numpy as np
 import pytest
@@ -160,3 +164,87 @@ def test_text_stays_where_there_is_no_picture(daemon, folder):
     for words in (["--picture=perhaps"], ["--colours", "jet"]):
         done = daemon.ctl("show", "waves.npy", *words, cwd=folder, check=False)
         assert done.returncode == 2 and words[-1].split("=")[-1] in done.stderr
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def read_png(data):
+    """As (height, width, 3): what the specification says of 8 bits of RGB, all filters."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, []
+    while at < len(data):
+        n, = struct.unpack(">I", data[at:at + 4])
+        name, body = data[at + 4:at + 8], data[at + 8:at + 8 + n]
+        assert struct.unpack(">I", data[at + 8 + n:at + 12 + n])[0] == zlib.crc32(name + body)
+        chunks.append((name, body))
+        at += 12 + n
+    assert [name for name, _ in chunks] == [b"IHDR", b"IDAT", b"IEND"] and at == len(data)
+    width, height, *kind = struct.unpack(">IIBBBBB", chunks[0][1])
+    assert kind == [8, 2, 0, 0, 0]
+    rows = np.frombuffer(zlib.decompress(chunks[1][1]), "u1").reshape(height, 1 + 3 * width)
+    assert (rows[:, 0] == 1).all()  # the difference to the pixel on the left
+    return np.cumsum(rows[:, 1:].reshape(height, width, 3), axis=1, dtype="u1")
+
+
+def image_of(picture):
+    """The pixels of the first image in an SVG, and its texts."""
+    root = ElementTree.fromstring(picture)
+    svg = "{http://www.w3.org/2000/svg}"
+    data = [one.get("{http://www.w3.org/1999/xlink}href") for one in root.iter(f"{svg}image")]
+    texts = [one.text for one in root.iter(f"{svg}text")]
+    return [read_png(base64.b64decode(one.partition(",")[2], validate=True)) for one in data], texts
+
+
+def test_an_image_in_files(daemon, folder, tmp_path):
+    waves = np.load(folder / "waves.npy")
+    done = daemon.ctl("show", "waves.npy", "--png", tmp_path / "w.png", "--svg", tmp_path / "w.svg", cwd=folder)
+    assert done.stdout == "" and (tmp_path / "w.png").stat().st_mode & 0o777 == 0o644
+    [pixels, bar], texts = image_of((tmp_path / "w.svg").read_bytes())
+    assert pixels.shape == (301, 503, 3) and bar.shape == (256, 1, 3)
+    check_colours(pixels, waves.astype("f8"))
+    assert (bar[0] == [0xfd, 0xe7, 0x25]).all() and (bar[-1] == [0x44, 0x01, 0x54]).all()
+    assert texts[:2] == ["waves.npy", "float32 (301, 503)"] and "NaN or fill" in texts
+    whole = read_png((tmp_path / "w.png").read_bytes())
+    place = np.argwhere((whole[:-603:, :-1007] == pixels[0, 0]).all(-1))
+    assert any((whole[y:y + 602, x:x + 1006] == pixels.repeat(2, 0).repeat(2, 1)).all()
+               for y, x in place[:4])
+    with open(folder / "small.npy", "rb") as source:
+        daemon.ctl("show", "-", "--svg", tmp_path / "s.svg", "--colours", "grey", stdin=source)
+    [pixels, _], _ = image_of((tmp_path / "s.svg").read_bytes())
+    want = np.rint(np.arange(12).reshape(3, 4, 1) / 11 * 255 * np.ones(3))
+    assert np.abs(pixels - want).max() <= 1
+
+
+def test_large_ones_are_means_in_files(daemon, folder, tmp_path):
+    a = np.random.default_rng(3).random((1500, 2200), "f4")
+    np.save(folder / "large.npy", a)
+    daemon.ctl("show", "large.npy", "--svg", tmp_path / "l.svg", "--colours", "grey", cwd=folder)
+    [pixels, _], texts = image_of((tmp_path / "l.svg").read_bytes())
+    means = a.astype("f8").reshape(750, 2, 1100, 2).mean((1, 3))
+    place = (means - means.min()) / np.ptp(means)
+    assert pixels.shape == (750, 1100, 3) and np.abs(pixels[..., 0] - place * 255).max() < 0.51
+    assert texts[1] == "float32 (1500, 2200), each cell the mean of 2 x 2 elements"
+
+
+@pytest.mark.parametrize("name", ["walk", "wide", "mask", "nan", "ends", "cube"])
+def test_odd_arrays_in_files(daemon, folder, tmp_path, name):
+    daemon.ctl("show", f"{name}.npy", "--png", tmp_path / "p.png", "--svg", tmp_path / "p.svg", cwd=folder)
+    width, height = read_png((tmp_path / "p.png").read_bytes()).shape[1::-1]
+    root = ElementTree.parse(tmp_path / "p.svg").getroot()
+    assert (2 * float(root.get("width")), 2 * float(root.get("height"))) == pytest.approx((width, height), abs=3)
+    assert not re.search(r'="-?(nan|inf)', (tmp_path / "p.svg").read_text())
+
+
+def test_files_that_cannot_be(daemon, folder, tmp_path):
+    (tmp_path / "old.png").write_bytes(b"old")
+    for name in ("zero", "empty"):
+        done = daemon.ctl("show", f"{name}.npy", "--png", tmp_path / "old.png", cwd=folder, check=False)
+        assert done.returncode == 1 and "[bad-shape]" in done.stderr
+    done = daemon.ctl("show", "waves.npy", "--png", tmp_path / "no/w.png", cwd=folder, check=False)
+    assert done.returncode == 1 and "[not-found]" in done.stderr and "no/w.png" in done.stderr
+    done = daemon.ctl("show", "waves.npy", "--svg", tmp_path, cwd=folder, check=False)
+    assert done.returncode == 1 and "Is a directory" in done.stderr
+    done = daemon.ctl("show", "waves.npy", "--svg", "x.svg", "--json", cwd=folder, check=False)
+    assert done.returncode == 2
+    assert os.listdir(tmp_path) == ["old.png"] and (tmp_path / "old.png").read_bytes() == b"old"
