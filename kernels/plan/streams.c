@@ -45,7 +45,8 @@ static int refuse_axes(const struct planner *p, const struct stream *stream)
 {
     error_set(p->error, GAD_BAD_ARGUMENT, stream->name,
               "a stream is read once, and these results along different axes of %s take a pass "
-              "each: a job of its own, fed by tee, is for each of them",
+              "each: jobs of their own share it, by tee in a shell, in Python by gd.compute() or "
+              "gd.save() of several results",
               stream->name);
     error_expected(p->error, "max(%s), mean(%s) and the like beside sum(%s, axis=0)", stream->name,
                    stream->name, stream->name);
