@@ -189,6 +189,9 @@ int plan_ask(struct gad_client *client, const struct gad_job_options *options,
     int r;
     do {
         r = ask_once(client, &source, &reply, &open_length, &refusal);
+        /* A question may be asked again: of the daemon that follows. */
+        if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, &refusal)) == 0)
+            r = ask_once(client, &source, &reply, &open_length, &refusal);
         if (r > 0) {
             unpack_restore(options, &refusal);
             build_restore_length(open_length, &refusal);
@@ -222,8 +225,6 @@ enum gad_status gad_plan(struct gad_client *client, const struct gad_job_options
     if (r == 0)
         r = indexed_init(&indexed, client, options, error);
     if (r == 0)
-        r = plan_ask(client, &indexed.options, BUILD_PLAN, ret_plan, error);
-    if (r == GAD_DISCONNECTED && (r = client_ensure(client, DEADLINE_NEVER, 0, error)) == 0)
         r = plan_ask(client, &indexed.options, BUILD_PLAN, ret_plan, error);
     if (r)
         indexed_restore(&indexed.options, error);

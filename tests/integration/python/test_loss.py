@@ -159,6 +159,20 @@ def test_a_call_waits_while_the_daemon_restarts(gd, mortal, start, how):
     assert thread.result(60) == 499500
 
 
+def test_a_question_on_the_way_is_asked_again(gd, mortal, start, folder):
+    """The library asks first what the array in a new file will be like."""
+    a = np.arange(1 << 16, dtype="f4")
+    gd.evaluate("sqrt(a)", a=a)
+    mortal.process.send_signal(signal.SIGSTOP)
+    thread = InThread(lambda: gd.submit("sqrt(a)", a=a, to=folder / "root.npy").result(60))
+    time.sleep(0.3)
+    assert thread.is_alive()
+    mortal.kill()
+    start(args=["--socket", mortal.socket])
+    thread.result(60)
+    np.testing.assert_array_equal(np.load(folder / "root.npy"), np.sqrt(a))
+
+
 def test_without_a_socket_nothing_is_waited_for(folder):
     """The best of three, against the three seconds that a restart gets."""
     seconds = []
