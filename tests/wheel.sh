@@ -5,9 +5,10 @@
 # and trixie) that has Python and its venv, somebody without rights installs it by pip and computes.
 # Prints what it does and ends with `N passed, N failed`.
 #
-# --cuda: with the CUDA worker, which takes nvcc and some ten minutes. Run by hand, as root for the
-# trial: it needs the Python index, Debian's archive and 1 GB below $TMPDIR, so it is no part of
-# check.sh. The platform is the C library's here: on Debian 12 manylinux_2_35, for whatever is newer.
+# --cuda: with the CUDA worker, which takes nvcc and some ten minutes. $GPUARRAYD_OPTIONS: more
+# options of meson. Run by hand, as root for the trial: it needs the Python index, Debian's archive
+# and 1 GB below $TMPDIR, so it is no part of check.sh. The platform is the C library's here: on
+# Debian 12 manylinux_2_35, for whatever is newer.
 . "$(dirname "$0")/setup.sh"
 . "$top/tests/root.sh"
 cuda=disabled
@@ -43,8 +44,9 @@ export PATH
 
 say "a wheel for this machine"
 rm -rf "$made/plain" "$made/open" "$made/whole" "$made/wheels"
-python -m pip wheel --quiet --no-build-isolation --no-deps "-Csetup-args=-Dcuda=$cuda" \
-    "-Cbuild-dir=$made/build" -w "$made/plain" "$top"
+# shellcheck disable=SC2046,SC2086
+python -m pip wheel --quiet --no-build-isolation --no-deps "-Cbuild-dir=$made/build" \
+    $(printf -- '-Csetup-args=%s ' "-Dcuda=$cuda" ${GPUARRAYD_OPTIONS:-}) -w "$made/plain" "$top"
 ls -l "$made/plain"
 
 # OpenBLAS has the name by which the library looks for it when it first needs it, and is there once.

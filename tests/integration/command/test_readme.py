@@ -23,7 +23,7 @@ README = conftest.TOP / "README.md"
 COMMAND_LINE = conftest.TOP / "client/ctl/README.md"
 PYTHON = conftest.TOP / "client/python/README.md"
 DOCUMENTS = sorted([*conftest.TOP.glob("*.md"), *(
-    document for room in ("client", "daemon", "kernels", "proto", "tests")
+    document for room in ("client", "daemon", "kernels", "proto", "systemd", "tests")
     for document in (conftest.TOP / room).rglob("*.md"))])
 DATA = pathlib.Path("/usr/share/ferret-vis/data/monthly_navy_winds.cdf")
 
@@ -115,6 +115,8 @@ ELSEWHERE = {
     "sh tests/check.sh": "check.sh",
     "meson setup build/release --prefix /usr --buildtype release -Dtests=false": "test_install.py",
     "sudo meson install -C build/release": "test_install.py, install-trial.sh",
+    "sh systemd/packages.sh --no-trial": "packages-trial.sh",
+    "sudo apt-get install ./build/packages/*.deb": "packages-trial.sh",
     "sudo systemd-sysusers && sudo systemd-tmpfiles --create": "install-trial.sh",
     "sudo systemctl enable --now gpuarrayd.socket": "test_units.py verifies the unit",
     'sudo usermod -aG gpuarrayd "$USER"': "install-trial.sh",
