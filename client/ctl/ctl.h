@@ -240,13 +240,16 @@ void ctl_job_deinit(struct ctl_job *job);
 int ctl_add_pair(struct ctl_job *job, const char *const names[2], const char *expr,
                  struct gad_error *error);
 
-/* ---- progress.c: one line on standard error, drawn in place; nothing when it is no terminal */
+/* ---- progress.c: a bar on standard error; a line every ten seconds where it is no terminal */
 struct ctl_progress {
-    bool is_shown, has_drawn;
-    double began_s;
+    bool is_shown, is_bar, has_drawn;
+    double began_s, told_s;
 };
 void ctl_progress_begin(struct ctl_progress *progress, bool is_quiet);
 gad_progress_fn ctl_progress_draw;
+/* Of work that is counted: n_done of n, above 0. left_s: below 0: as before. text: of both. */
+void ctl_progress_count(struct ctl_progress *progress, uint64_t n_done, uint64_t n, double left_s,
+                        const char *text);
 void ctl_progress_end(struct ctl_progress *progress);
 
 /* ---- scalar_text.c: single numbers, without a digit lost */

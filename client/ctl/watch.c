@@ -106,7 +106,7 @@ static int watch_job(struct watch_options *o)
 {
     struct ctl_progress progress;
     struct gad_job_status now, before = {0};
-    ctl_progress_begin(&progress, o->json);
+    ctl_progress_begin(&progress, o->json || !isatty(STDERR_FILENO)); /* else changes are told */
     int r;
     for (;;) {
         r = numbers_status(o->job, &now, &o->error);

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SOURCE_NAME "x" /* of a source that has none */
 
@@ -105,18 +104,15 @@ error_t linalg_read_number(const char *name, const char *text, double *ret,
 static int draw(void *data, const struct gad_iteration *now)
 {
     struct linalg_words *words = data;
-    char change[40] = "", left[40] = "", fit[40] = "";
-    if (words->quiet || words->json || !isatty(STDERR_FILENO))
-        return 0;
+    char change[40] = "", fit[40] = "", text[160];
     if (!isnan(now->fit))
         snprintf(fit, sizeof(fit), ", fit %.6g", now->fit);
     if (!isnan(now->change))
         snprintf(change, sizeof(change), ", change %.1e", now->change);
-    if (now->seconds_left > 0)
-        snprintf(left, sizeof(left), ", %.0f s left", now->seconds_left);
-    fprintf(stderr, "\r\033[Kiteration %u of %u%s%s, %llu reads%s", now->iteration,
-            now->n_iterations, fit, change, (unsigned long long)now->reads.n_reads, left);
-    fflush(stderr);
+    snprintf(text, sizeof(text), "iteration %u of %u%s%s, %llu reads", now->iteration,
+             now->n_iterations, fit, change, (unsigned long long)now->reads.n_reads);
+    ctl_progress_count(&words->progress, now->iteration, now->n_iterations,
+                       now->seconds_left > 0 ? now->seconds_left : -1, text);
     words->has_drawn = true;
     return 0;
 }
@@ -130,10 +126,7 @@ static void draw_job(void *data, const struct gad_progress *now)
 
 void linalg_end_progress(struct linalg_words *words)
 {
-    if (!words->has_drawn)
-        ctl_progress_end(&words->progress);
-    if (words->has_drawn)
-        fputs("\r\033[K", stderr);
+    ctl_progress_end(&words->progress);
     words->has_drawn = false;
 }
 

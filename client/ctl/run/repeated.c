@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool is_cancelled(const void *data)
 {
@@ -21,10 +20,10 @@ static bool is_cancelled(const void *data)
 
 static int tell(void *data, uint64_t n_done, uint64_t n_steps)
 {
-    const struct run_options *o = data;
-    if (!o->quiet && !o->json && isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " steps%s", n_done, n_steps,
-                n_done == n_steps ? "\n" : "");
+    struct run_options *o = data;
+    char text[64];
+    snprintf(text, sizeof(text), "%" PRIu64 " of %" PRIu64 " steps", n_done, n_steps);
+    ctl_progress_count(&o->steps, n_done, n_steps, -1, text);
     return 0;
 }
 
@@ -105,7 +104,9 @@ int run_repeated(struct run_options *o, struct gad_client *client)
                                        .is_cancelled = is_cancelled,
                                        .data = o,
                                        .only_plans = o->explain};
+    ctl_progress_begin(&o->steps, o->quiet || o->json);
     r = (int)gad_repeat(client, &options, &outcome, &o->error);
+    ctl_progress_end(&o->steps);
     if (r == 0 && o->explain && !o->json)
         explain(o, &outcome);
     else if (r == 0)

@@ -28,6 +28,7 @@ struct run_options {
     struct gad_stream *input, *output;  /* "-": NULL: none */
     unsigned input_index, output_index; /* among arguments and outputs, whose arrays are theirs */
     struct profile *profile;            /* while the job runs; NULL: none */
+    struct ctl_progress steps;          /* of --repeat */
     struct gad_error error;
 };
 

@@ -479,6 +479,8 @@ static int shuffle(struct batches_options *o, struct gad_client *client,
     struct gad_stream *stream = NULL;
     struct gad_job *job = NULL;
     int64_t row_bytes = (int64_t)(row_elements(info) * gad_dtype_size(info->dtype));
+    struct ctl_progress progress;
+    ctl_progress_begin(&progress, o->json);
     o->loader.shuffle = GAD_SHUFFLE_EXACT;
     o->loader.batch_size = row_bytes > 0 && row_bytes < PUSHED_BYTES ? PUSHED_BYTES / row_bytes : 1;
     int r = open_loader(o, client, &loader, error);
@@ -487,8 +489,13 @@ static int shuffle(struct batches_options *o, struct gad_client *client,
     if (r == 0) {
         const struct gad_argument arg = {.name = "x", .array = gad_stream_array(stream)};
         const struct gad_output output = {.expr = "x", .to_path = o->destination};
-        const struct gad_job_options options = {
-            .n_args = 1, .args = &arg, .n_outputs = 1, .outputs = &output};
+        const struct gad_job_options options = {.n_args = 1,
+                                                .args = &arg,
+                                                .n_outputs = 1,
+                                                .outputs = &output,
+                                                .progress = ctl_progress_draw,
+                                                .progress_data = &progress,
+                                                .progress_ms = 100};
         r = (int)gad_submit(client, &options, &job, error);
     }
     if (r == 0)
@@ -496,6 +503,7 @@ static int shuffle(struct batches_options *o, struct gad_client *client,
     if (r == 0)
         r = ctl_wait(job, error);
     gad_job_free(job);
+    ctl_progress_end(&progress);
     gad_stream_free(stream);
     gad_loader_free(loader);
     return r;
