@@ -246,6 +246,7 @@ static double enough_blocks(const struct plan_limits *limits)
 const struct plan_engine plan_cuda = {
     .fills_slots = true,
     .has_link = true,
+    .chains_steps = true,
     .most_loop_ns = MOST_LOOP_NS,
     .slot_need_bytes = cuda_tile_need_bytes,
     .why_no_window = encode_no_window,

@@ -65,6 +65,7 @@ struct cuda_tile {
     char *slot; /* pinned */
     uint64_t slot_bytes;
     unsigned n_grains, max_grains;
+    bool is_chained;                     /* see cuda_tile_chain() */
     uint64_t grains_offset, grain_bytes; /* records */
     uint64_t inputs_end, inputs_limit;   /* of what is used; of what is reserved */
     uint64_t results_offset, outputs_end, outputs_limit;
@@ -109,6 +110,11 @@ void cuda_tile_add(struct cuda_tile *t, const struct engine_box *box,
                    const struct engine_view *inputs, const struct engine_view *outputs,
                    const struct engine_view *reduced);
 
+/* Of a pass that scans, for the grain that is added next: the states of its i-th reduction as the
+ * grain before leaves them on the device, instead of states in the slot. Grains are scanned one
+ * after the other then. */
+const void *cuda_tile_chain(struct cuda_tile *t, unsigned i);
+
 /* The two copies. */
 uint64_t cuda_tile_to_device_bytes(const struct cuda_tile *t); /* from offset 0 */
 void cuda_tile_from_device(const struct cuda_tile *t, uint64_t *ret_offset, uint64_t *ret_n_bytes);
@@ -120,6 +126,7 @@ struct cuda_tile_at {
     unsigned phase;
     uint32_t time;
     bool is_counted;
+    unsigned n_scanned; /* grains, of those that are chained */
 };
 bool cuda_tile_next_launch(const struct cuda_tile *t, struct cuda_tile_at *at,
                            struct interpreter_launch *ret_launch);

@@ -389,15 +389,41 @@ static struct interpreter_launch describe(const struct cuda_tile *t,
     return launch;
 }
 
+/* One grain, when all that comes before has been launched: its records and node are the first that
+ * the kernel finds, and it reads what other launches have written. */
+static bool next_scan(const struct cuda_tile *t, struct cuda_tile_at *at,
+                      struct interpreter_launch *ret_launch)
+{
+    if (at->n_scanned == t->n_grains)
+        return false;
+    struct interpreter_launch all = cuda_tile_describe(t);
+    *ret_launch = (struct interpreter_launch){.header = all.header,
+                                              .n_grains = 1,
+                                              .n_scan_blocks = all.n_scan_blocks,
+                                              .read_bytes = all.write_offset + all.write_bytes,
+                                              .write_offset = all.write_offset,
+                                              .write_bytes = all.write_bytes,
+                                              .outside_read = all.outside_read,
+                                              .outside_written = all.outside_written};
+    ret_launch->header.grains_offset += (uint32_t)(at->n_scanned * t->header.grain_bytes);
+    ret_launch->header.nodes_offset += (uint64_t)at->n_scanned * t->header.node_bytes;
+    at->n_scanned++;
+    return true;
+}
+
 bool cuda_tile_next_launch(const struct cuda_tile *t, struct cuda_tile_at *at,
                            struct interpreter_launch *ret_launch)
 {
     if (at->phase > t->n_phases)
-        return false;
+        return t->is_chained && next_scan(t, at, ret_launch);
     if (at->phase == t->n_phases) {
         *ret_launch = cuda_tile_describe(t);
         at->phase++;
-        return true;
+        if (!t->is_chained)
+            return true;
+        ret_launch->n_scan_blocks = 0;
+        return ret_launch->n_blocks > 0 || ret_launch->n_window_blocks > 0 ||
+               ret_launch->n_rank_blocks > 0 || next_scan(t, at, ret_launch);
     }
     const struct cuda_tile_phase *phase = &t->phases[at->phase];
     *ret_launch = describe(t, phase, at);

@@ -77,6 +77,12 @@ const void *cuda_tile_states(const struct cuda_tile *t, unsigned grain, unsigned
     return node_of(t, grain) + t->nodes.planes[i];
 }
 
+const void *cuda_tile_chain(struct cuda_tile *t, unsigned i)
+{
+    t->is_chained = true;
+    return cuda_tile_states(t, t->n_grains - 1, i);
+}
+
 static void write_node(const struct cuda_tile *t, unsigned grain,
                        const struct reduce_layout *layout, void *node)
 {

@@ -206,6 +206,13 @@ int plan_make(const struct job_request *request, const struct program *program, 
     return 0;
 }
 
+uint64_t planner_scan_run(const struct plan_pass *planned)
+{
+    const struct geometry *g = &planned->geometry;
+
+    return planned->chains_steps ? g->n_steps : geometry_step_grains(g);
+}
+
 void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret_first,
                       uint64_t *ret_n)
 {
@@ -216,11 +223,11 @@ void plan_tile_grains(const struct plan_pass *pass, uint64_t tile, uint64_t *ret
     geometry_round(g, tile / pass->round_tiles, &first, &n);
     index = tile % pass->round_tiles;
     if (g->n_steps > 0) {
-        uint64_t step_grains = geometry_step_grains(g);
-        uint64_t step_tiles = planner_ceil_shift(step_grains, pass->tile_log2);
-        first += index / step_tiles * step_grains;
-        n = step_grains;
-        index %= step_tiles;
+        uint64_t run = planner_scan_run(pass);
+        uint64_t run_tiles = planner_ceil_shift(run, pass->tile_log2);
+        first += index / run_tiles * run;
+        n = run;
+        index %= run_tiles;
     }
     if (g->chain_grains > 1) {
         uint64_t chain_tiles = planner_ceil_shift(g->chain_grains, pass->tile_log2);
@@ -245,7 +252,7 @@ uint64_t plan_open_tiles(const struct plan_pass *pass, uint64_t n_grains)
 {
     const struct geometry *g = &pass->geometry;
     uint64_t rest = n_grains % g->round_grains, n = n_grains / g->round_grains * pass->round_tiles;
-    uint64_t run = g->n_steps > 0        ? geometry_step_grains(g)
+    uint64_t run = g->n_steps > 0        ? planner_scan_run(pass)
                    : g->chain_grains > 1 ? g->chain_grains
                                          : g->round_grains;
 
@@ -266,9 +273,11 @@ uint64_t plan_scan_needs(const struct plan_pass *pass, uint64_t tile)
 {
     const struct geometry *g = &pass->geometry;
     uint64_t index = tile % pass->round_tiles;
-    uint64_t step_tiles = planner_ceil_shift(geometry_step_grains(g), pass->tile_log2);
+    uint64_t step_tiles = planner_ceil_shift(planner_scan_run(pass), pass->tile_log2);
     bool is_first_step = index / step_tiles % g->n_steps == 0;
 
+    if (pass->chains_steps)
+        return index % step_tiles == 0 ? tile - index : tile;
     return is_first_step ? tile - index : tile - step_tiles + 1;
 }
 

@@ -46,6 +46,7 @@ struct plan_pass {
      * which there are several grains. */
     bool has_open_axis, has_stream; /* the latter: some axis is cut as if it had no end */
     int open_axis;
+    bool chains_steps; /* of a scan of one grain a step: a tile has several steps */
     bool needs_slot; /* some operand is a file, staged in a slot (providers bring their own); for a
                         device: always, but of an empty space */
     struct engine_room room; /* for a device: of the largest grain */

@@ -57,6 +57,9 @@ struct plan_engine {
     /* The order in which a multiplication adds does not follow from how lines are aligned. Which
      * extents a block may be parted to without a bit changed, may_join() says. */
     bool adds_alike;
+    /* A tile may have several steps of a scan, where each is one grain: they go on from each other
+     * without the host. */
+    bool chains_steps;
 
     /* What a slot must hold at least for so many grains; UINT64_MAX: they fit nowhere. */
     uint64_t (*slot_need_bytes)(const struct program *program, unsigned pass, uint64_t n_grains,

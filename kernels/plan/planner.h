@@ -134,6 +134,8 @@ uint64_t planner_ring_grains(const struct planner *p, const struct location *at,
 /* Numbers of tiles, from tile_log2. */
 void planner_count_tiles(struct plan_pass *planned);
 uint64_t planner_ceil_shift(uint64_t value, unsigned shift);
+/* plan.c, of a scan: the neighbours of which tiles are parts, a step or all of them. */
+uint64_t planner_scan_run(const struct plan_pass *planned);
 
 /* nodes.c: the memory of a pass's nodes; tiles become smaller where that helps. False: it does not
  * fit p->room. */

@@ -9,7 +9,9 @@
  *
  * Where the grains of a chain are several, a tile is of one chain alone, at most the whole of it;
  * where each is a chain of its own, a tile is of several chains. A scan's tile is of one step
- * alone: what a device computes at once does not depend on each other.
+ * alone: what a device computes at once does not depend on each other. But where each step is one
+ * grain (of a vector) a tile has several, if the engine chains them: they wait for each other
+ * there, not for the host.
  *
  * Where rows belong to many cells (a mean along the first axis) nodes are as large as a part of a
  * grain, so that combining one a grain would take as long as making it: some grains go into one
@@ -37,12 +39,14 @@ uint64_t planner_ceil_shift(uint64_t value, unsigned shift)
 }
 
 /* Of a round's grains, n in number: where chains have several, a tile is of one chain; where they
- * are scanned, of one step. */
-static uint64_t count_tiles(const struct geometry *g, uint64_t n, unsigned tile_log2)
+ * are scanned, of one step, or of a chain of steps. */
+static uint64_t count_tiles(const struct plan_pass *planned, uint64_t n, unsigned tile_log2)
 {
+    const struct geometry *g = &planned->geometry;
+
     if (g->n_steps > 0) {
-        uint64_t step_grains = geometry_step_grains(g);
-        return n / step_grains * planner_ceil_shift(step_grains, tile_log2);
+        uint64_t run = planner_scan_run(planned);
+        return n / run * planner_ceil_shift(run, tile_log2);
     }
     if (g->chain_grains == 1)
         return planner_ceil_shift(n, tile_log2);
@@ -55,19 +59,22 @@ void planner_count_tiles(struct plan_pass *planned)
     uint64_t first, n;
 
     geometry_round(g, g->n_rounds - 1, &first, &n);
-    planned->round_tiles = count_tiles(g, g->round_grains, planned->tile_log2);
+    planned->round_tiles = count_tiles(planned, g->round_grains, planned->tile_log2);
     planned->n_tiles =
-        (g->n_rounds - 1) * planned->round_tiles + count_tiles(g, n, planned->tile_log2);
+        (g->n_rounds - 1) * planned->round_tiles + count_tiles(planned, n, planned->tile_log2);
 }
 
-/* Tiles of a round, of a scan those of a step: that do not wait for each other. */
+/* Tiles of a round, of a scan those of a step: that do not wait for each other. Of a chain of steps
+ * all do, and the fewer there are the better. */
 static uint64_t tiles_at(const struct plan_pass *planned, unsigned tile_log2)
 {
     const struct geometry *g = &planned->geometry;
 
+    if (planned->chains_steps)
+        return UINT64_MAX;
     if (g->n_steps > 0)
         return planner_ceil_shift(geometry_step_grains(g), tile_log2);
-    return count_tiles(g, g->round_grains, tile_log2);
+    return count_tiles(planned, g->round_grains, tile_log2);
 }
 
 /* Whether larger tiles would still hold more grains. */
@@ -76,7 +83,7 @@ static bool can_grow(const struct plan_pass *planned, unsigned tile_log2)
     const struct geometry *g = &planned->geometry;
     uint64_t n = g->chain_grains > 1 ? g->chain_grains : g->round_grains;
     if (g->n_steps > 0)
-        n = geometry_step_grains(g);
+        n = planner_scan_run(planned);
     return planner_ceil_shift(n, tile_log2) > 1;
 }
 
@@ -164,6 +171,8 @@ void planner_choose_tiles(const struct planner *p, unsigned pass, uint64_t most_
     struct plan_pass *planned = &p->plan->passes[pass];
 
     if (planned->geometry.n_grains > 0) {
+        planned->chains_steps = p->limits->engine->chains_steps && planned->geometry.n_steps > 0 &&
+                                geometry_step_grains(&planned->geometry) == 1;
         planned->leaf_log2 = choose_leaf_log2(p, pass);
         planned->tile_log2 = choose_tile_log2(p, pass, most_grains);
         if (p->limits->engine->can_pause)

@@ -10,7 +10,8 @@
  *
  * A pass that scans has the states of its own scans in the carry. They go to the slot as results
  * do, and those that a grain leaves come back. Nobody else touches them meanwhile: the tile of the
- * grains before has ended, and that of the grains behind has not begun.
+ * grains before has ended, and that of the grains behind has not begun. Where a tile has several
+ * steps, each but the first goes on from the states that the one before leaves on the device.
  *
  * Called by turn.c while it stages and finishes.
  */
@@ -101,6 +102,10 @@ void cuda_results_stage(struct cuda_results *results, struct cuda_tile *code, co
             stage(t, result, view, th->count,
                   cuda_tile_place_input(code, room(t, result, view, th->count)));
         *view = result->copy;
+        bool is_state = t->job->program->reductions[result->reduction].pass == t->pass;
+        if (is_state && tile_plan(t)->chains_steps && code->n_grains > 0)
+            view->base = (void *)(uintptr_t)cuda_tile_chain(
+                code, result->reduction - tile_pass(t)->first_reduction);
     }
 }
 

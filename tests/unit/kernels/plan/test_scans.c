@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,11 @@
 static const struct plan_limits limits = {.engine = &plan_cpu,
                                           .pool_bytes = 64 * MIB,
                                           .slot_bytes = GRAIN_MAX_TOTAL_BYTES,
+                                          .carry_limit_bytes = 16 * MIB,
+                                          .n_threads = 2};
+static const struct plan_limits device = {.engine = &plan_cuda,
+                                          .pool_bytes = 64 * MIB,
+                                          .slot_bytes = 4 * MIB,
                                           .carry_limit_bytes = 16 * MIB,
                                           .n_threads = 2};
 
@@ -108,7 +114,7 @@ static uint64_t grain_before(const struct geometry *g, uint64_t grain)
 }
 
 /* Every grain once, in order; what a grain continues is done when its tile may begin, and nothing
- * of the tile itself. */
+ * of the tile itself, but where it chains steps: then it is the grain before. */
 static void check_tiles(const struct plan_pass *pass)
 {
     const struct geometry *g = &pass->geometry;
@@ -127,7 +133,9 @@ static void check_tiles(const struct plan_pass *pass)
             geometry_grain(g, grain, start, count);
             bool is_first = start[__builtin_ctz(g->reduced_axes)] == 0;
             cr_assert(eq(int, is_first, before == g->n_grains));
-            if (!is_first)
+            if (!is_first && pass->chains_steps && grain > first)
+                cr_assert(eq(u64, before, grain - 1));
+            else if (!is_first)
                 cr_assert(lt(u64, tile_of(pass, before), needed));
         }
     }
@@ -156,6 +164,45 @@ Test(scans, tiles_begin_when_what_they_continue_is_done)
         cr_assert(eq(u64, plan.passes[0].node_bytes, 0));
         check_tiles(&plan.passes[0]);
     }
+}
+
+/* A device looks at all of the program. */
+static void make_on_device(int ndim, const int64_t *shape, int axis, const struct plan_limits *with,
+                           struct plan *ret_plan)
+{
+    struct job job;
+    struct program *program;
+    struct gad_error error = {.status = GAD_OK};
+    char expr[32];
+
+    job_init(&job, ndim, shape, axis);
+    job.output.to.dtype = DTYPE_FLOAT32;
+    job.output.expr = expr;
+    job.output.n_expr_chars = (size_t)snprintf(expr, sizeof(expr), "cumsum(a, axis=%d)", axis);
+    cr_assert(zero(int, program_compile(&job.request, &program, &error)), "%s", error.message);
+    int r = plan_make(&job.request, program, false, with, ret_plan, &error);
+    cr_assert(eq(int, r, 0), "%s", error.message);
+    program_free(program);
+}
+
+Test(scans, of_single_grains_a_step_are_chained_by_a_device)
+{
+    unsigned n_chained = 0;
+
+    for (size_t i = 0; i < ARRAY_LENGTH(spaces); i++) {
+        struct plan plan;
+        make_on_device(spaces[i].ndim, spaces[i].shape, spaces[i].axis, &device, &plan);
+        const struct plan_pass *pass = &plan.passes[0];
+        if (pass->geometry.n_steps == 0) /* of one element nothing runs */
+            continue;
+        bool is_single = pass->geometry.n_steps == pass->geometry.n_grains;
+        cr_assert(eq(int, pass->chains_steps, is_single), "space %zu", i);
+        if (is_single && pass->geometry.n_grains >= 8)
+            cr_assert(lt(uint, 0, pass->tile_log2), "space %zu", i);
+        n_chained += pass->tile_log2 > 0 && is_single;
+        check_tiles(pass);
+    }
+    cr_assert(lt(uint, 1, n_chained));
 }
 
 Test(scans, along_the_slow_axis_of_rows_have_several_tiles_a_step)
@@ -195,11 +242,14 @@ Test(scans, have_one_state_for_each_place_along_the_other_axes)
 Test(scans, go_in_rounds_also_where_they_overwrite_their_source)
 {
     static const int64_t shape[] = {40, 50001};
-    struct plan_limits tight = limits;
+    struct plan_limits tight = limits, tight_device = device;
     struct job job;
     struct plan plan;
 
-    tight.carry_limit_bytes = 300000;
+    tight.carry_limit_bytes = tight_device.carry_limit_bytes = 300000;
+    make_on_device(2, shape, 0, &tight_device, &plan);
+    cr_assert(lt(u64, 1, plan.n_rounds));
+    check_tiles(&plan.passes[0]);
     job_init(&job, 2, shape, 0);
     for (int in_place = 0; in_place < 2; in_place++) {
         make(&job, in_place, &tight, &plan);
