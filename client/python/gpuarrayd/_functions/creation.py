@@ -156,7 +156,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
             "linspace: limits are numbers or arrays of this process; of lazies it is "
             "a + (b - a) * gd.linspace(0, 1, num)[:, None]", argument="start",
             expected="numbers", found="a lazy")
-    first, last = np.asanyarray(start) * 1.0, np.asanyarray(stop) * 1.0
+    first, last = _limit("start", start), _limit("stop", stop)
     kind = np.dtype(dtype_name(np.result_type(*map(_weak, (start, stop)), 1.0)))
     wanted = kind if dtype is None else np.dtype(dtype_name(dtype))
     delta = np.asanyarray(np.subtract(last, first, dtype=kind))
@@ -180,6 +180,14 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
         made = lazy_call("floor", made)
     made = made if wanted == kind else made.astype(wanted)
     return (made, step[()] if isinstance(step, np.ndarray) else step) if retstep else made
+
+
+def _limit(name: str, value: Any) -> np.ndarray[Any, Any]:
+    found = np.asanyarray(float(value) if type(value) is int else value)
+    if found.dtype.kind not in "biuf":
+        raise errors.BadDtype(f"linspace: {name} is of {found.dtype.name}", argument=name,
+                              expected="real numbers", found=found.dtype.name)
+    return found * 1.0
 
 
 def _weak(value: Any) -> Any:

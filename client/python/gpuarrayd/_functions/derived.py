@@ -292,6 +292,9 @@ def isin(element: Operand, test_elements: Operand, assume_unique: bool = False,
     x = _of(element)
     table = here("isin", test_elements, "test_elements", "look for parts of them, and join with |")
     common = np.result_type(x.dtype, table.dtype)
+    if common.kind == "f" and x.dtype.kind in "iu" and table.dtype.kind in "iu":
+        common, info = x.dtype, np.iinfo(x.dtype)  # exactly: others are not there
+        table = table[(table >= info.min) & (table <= info.max)]
     table = np.unique(table.astype(common))
     if not table.size:
         return full(x.shape, bool(invert), bool)
@@ -313,8 +316,7 @@ def interp(x: Operand, xp: npt.ArrayLike, fp: npt.ArrayLike, left: float | None 
            right: float | None = None, period: float | None = None) -> Lazy:
     """Between points of a line, as numpy.interp()."""
     at = _of(x).astype("f8")
-    places = here("interp", xp, "xp", "interpolate in parts of them").astype("f8")
-    values = here("interp", fp, "fp", "interpolate in parts of them").astype("f8")
+    places, values = _points("xp", xp), _points("fp", fp)
     if places.ndim != 1 or places.shape != values.shape or not places.size:
         raise errors.BadShape(f"interp: xp of shape {places.shape} and fp of {values.shape}",
                               argument="xp", expected="rows of one length, not empty",
@@ -337,6 +339,14 @@ def interp(x: Operand, xp: npt.ArrayLike, fp: npt.ArrayLike, left: float | None 
     high = values[-1] if right is None else right
     return lazy_call("where", at < places[0], low,
                      lazy_call("where", at > places[-1], high, _between(at, places, values)))
+
+
+def _points(name: str, value: object) -> np.ndarray[Any, Any]:
+    found = here("interp", value, name, "interpolate in parts of them")
+    if found.dtype.kind not in "biuf":
+        raise errors.BadDtype(f"interp: {name} is of {found.dtype.name}", argument=name,
+                              expected="real numbers", found=found.dtype.name)
+    return found.astype("f8")
 
 
 def _between(at: Lazy, places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Lazy:
@@ -365,8 +375,7 @@ def sliding_window_view(x: Operand, window_shape: int | Sequence[int], axis: Axi
     """All windows of a shape, along new axes at the end, as of numpy.lib.stride_tricks: a view."""
     node = array_of(x)
     ndim = len(node.shape)
-    sizes = tuple([operator.index(one) for one in
-                   (window_shape if isinstance(window_shape, Sequence) else (window_shape,))])
+    sizes = tuple(map(operator.index, np.ravel(np.asarray(window_shape, object)).tolist()))
     axes = [axis_of(one, ndim) for one in
             (range(ndim) if axis is None else axis if isinstance(axis, Sequence) else (axis,))]
     if len(sizes) != len(axes) or min(sizes, default=0) < 0:

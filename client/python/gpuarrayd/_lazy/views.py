@@ -129,6 +129,9 @@ def ramp(shape: Sequence[int], first: int, steps: Sequence[int]) -> Node:
     """Integers of which each is `first`, and for each axis its step times the index along it."""
     if 0 in shape:
         return ArraySource(np.empty(tuple(shape), np.int64))
+    if max(shape, default=0) >= 2**63:
+        raise errors.BadShape(f"an array of {max(shape)} elements along an axis", argument="shape",
+                              expected="at most 2**63 - 1", found=str(max(shape)))
     zeros = ViewSource(ArraySource(_ZERO), (), tuple([(-1, size, 0) for size in shape]))
     return Ramp((zeros,), first, tuple(steps))
 

@@ -57,6 +57,7 @@ def test_linspace(gd):
                       (first, last, given)))
     pairs.append((gd.linspace([1, 2, 3], 9, 5, axis=-1), np.linspace([1, 2, 3], 9, 5, axis=-1), ""))
     check(gd, pairs)
+    same(gd.linspace(2**70, 1, 3), np.linspace(2.0**70, 1, 3))
     made, step = gd.linspace(2, 5, 7, retstep=True)
     same(made, np.linspace(2, 5, 7))
     assert step == 0.5 and type(step) is np.float64
@@ -214,7 +215,8 @@ def test_they_take_no_memory(gd):
     (lambda gd: gd.arange(100, 300, 100, dtype="i1"), "BadArgument"),
     (lambda gd: gd.arange(-2**63, 2**62, 2**62, dtype="i4"), OverflowError),
     (lambda gd: gd.full(2, 300, "u1"), OverflowError), (lambda gd: gd.full(2, -1, "u8"), "BadArgument"),
-    (lambda gd: gd.arange(2**64, 2**64 + 3), Exception),
+    (lambda gd: gd.arange(2**64, 2**64 + 3), Exception), (lambda gd: gd.arange(1e30), "BadShape"),
+    (lambda gd: gd.linspace(0, 1, 2**70), "BadShape"), (lambda gd: gd.linspace("a", 1), "BadDtype"),
     (lambda gd: gd.linspace(0, 1, -1), "BadArgument"),
     (lambda gd: gd.linspace(gd.lazy(1.0), 2), "Unsupported"), (lambda gd: gd.ones(-1), "BadShape"),
     (lambda gd: gd.full((2, 3), [1, 2]), "BadShape"), (lambda gd: gd.full(2, "a"), "Unsupported"),

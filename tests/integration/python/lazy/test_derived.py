@@ -117,6 +117,10 @@ def test_isin(gd):
         for array in (x, x.astype("f4") / 2, x > 0):
             pairs.append((np.isin(gd.lazy(array), test, invert=invert),
                           np.isin(array, test, invert=invert), (test, invert)))
+    near = 2**53 + np.arange(6)  # which float64 has not all
+    for one, test in ((near, near[::2].astype("u8")), (near.astype("u8"), near[1::2]),
+                      (near, np.array([2**63 + 5, 2**53], "u8")), (near % 3 - 1, np.uint8([0, 255]))):
+        pairs.append((gd.isin(one, test), np.array([int(i) in map(int, test) for i in one]), "exact"))
     pairs.append((gd.isin(x, gd.lazy(x)[0] * 2), np.isin(x, x[0] * 2), "lazy"))
     large = rng.integers(0, 2**40, 200_000)
     pairs.append((gd.isin(large[::1000] + (np.arange(200) % 2), large),
@@ -154,6 +158,7 @@ def test_windows_as_views(gd):
     pairs = [(gd.sliding_window_view(a + 1, *given), view(a + 1, *given), given)
              for given in [((2, 3, 4),), (3, 0), ((2, 2), (0, 1)), ((2, 3), (1, 1)), (6, -1)]]
     pairs += [(view(gd.lazy(a)[0, 0], 2), view(a[0, 0], 2), ""),
+              (gd.sliding_window_view(a, np.array([2, 1]), (0, 1)), view(a, (2, 1), (0, 1)), "array"),
               (gd.sliding_window_view(gd.sqrt(a), 3, 2).mean(axis=-1),
                view(np.sqrt(a), 3, 2).mean(axis=-1), "mean"),
               (gd.sliding_window_view(gd.arange(9), 4)[::2, 1], view(np.arange(9), 4)[::2, 1], "")]
@@ -196,6 +201,8 @@ def test_dtypes(gd):
     (lambda gd: gd.average(np.ones((2, 3)), weights=np.ones(3)), "BadShape"),
     (lambda gd: gd.interp([1.0], [2, 1], [3, 4]), "BadArgument"),
     (lambda gd: gd.interp([1.0], [], []), "BadShape"),
+    (lambda gd: gd.interp([1.0], [1, 2], [3, 4j]), "BadDtype"),
+    (lambda gd: gd.interp([1.0], ["a"], [3]), "BadDtype"),
     (lambda gd: gd.interp([1.0], [1, 2], [3, 4], period=0), "BadArgument"),
     (lambda gd: gd.sliding_window_view(np.ones(3), 4), "BadShape"),
     (lambda gd: gd.sliding_window_view(np.ones(3), (1, 1)), "BadArgument"),
