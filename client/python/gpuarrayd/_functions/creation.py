@@ -135,7 +135,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: npt.DTypeLike 
     if kind.kind == "b" and n > 2:
         raise errors.BadDtype("arange: bool has two values", argument="dtype",
                               expected="at most 2 elements", found=str(n))
-    if isinstance(first, np.integer) and isinstance(by, (int, np.integer)):
+    if all(isinstance(one, (int, np.integer)) for one in (first, by)):
         first, by = int(first), int(by)  # which do not overflow
     with np.errstate(all="ignore"):
         second = first + by
