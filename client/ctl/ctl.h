@@ -240,6 +240,16 @@ void ctl_job_deinit(struct ctl_job *job);
 int ctl_add_pair(struct ctl_job *job, const char *const names[2], const char *expr,
                  struct gad_error *error);
 
+/* ---- show.c: what show prints or draws, of --show */
+#define CTL_OPTION_SHOW 0x436
+#define CTL_SHOW_OPTION                                                                            \
+    {                                                                                              \
+        "show", CTL_OPTION_SHOW, NULL, 0, "then draw the result in the terminal, as show does", 0  \
+    }
+int ctl_show_array(struct gad_client *client, const char *name, struct gad_array *array,
+                   struct gad_error *error);
+int ctl_show_file(struct gad_client *client, const char *spec, struct gad_error *error);
+
 /* ---- progress.c: a bar on standard error; a line every ten seconds where it is no terminal */
 struct ctl_progress {
     bool is_shown, is_bar, has_drawn;

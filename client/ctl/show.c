@@ -553,6 +553,19 @@ static int show(struct gad_client *client, const struct show_options *o, struct 
     return r;
 }
 
+int ctl_show_array(struct gad_client *client, const char *name, struct gad_array *array,
+                   struct gad_error *error)
+{
+    const struct show_options o = {.source = name};
+    return show_array(client, &o, array, error);
+}
+
+int ctl_show_file(struct gad_client *client, const char *spec, struct gad_error *error)
+{
+    const struct show_options o = {.source = spec};
+    return show(client, &o, error);
+}
+
 int verb_show(int argc, char **argv)
 {
     struct show_options o = {0};

@@ -23,7 +23,7 @@ enum {
 struct matmul_options {
     struct gad_product product;
     struct ctl_output out;
-    bool explain;
+    bool explain, show;
     unsigned n_sources;
     const char *sources[2];
     char label[64];
@@ -42,6 +42,7 @@ static const struct argp_option options[] = {
      "with --beta: nothing is kept; what ends early leaves DEST added to in part", 0},
     {"tf32", OPTION_TF32, NULL, 0,
      "a device may round float32 to the 10 bits of TF32 before it multiplies: faster", 0},
+    CTL_SHOW_OPTION,
     {"explain", OPTION_EXPLAIN, NULL, 0,
      "print the plan: tiles, bytes of each operand, time and what it goes to; run nothing", 0},
     {"verbose", 'v', NULL, 0, "say how long it took, with which library, what was moved", 0},
@@ -91,6 +92,8 @@ static int check_end(const struct matmul_options *o, const struct argp_state *st
         return ctl_usage_error(state, "a destination is needed: -o C.npy");
     if (!is_added(o) && (o->product.journal_path || o->product.no_journal))
         return ctl_usage_error(state, "a journal is for what is added to DEST: --beta 1");
+    if (o->show && o->out.json)
+        return ctl_usage_error(state, "--show and --json together");
     if (o->product.journal_path && o->product.no_journal)
         return ctl_usage_error(state, "--journal and --no-journal together");
     return 0;
@@ -110,6 +113,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_NO_JOURNAL: o->product.no_journal = true; return 0;
     case OPTION_TF32: o->product.tf32 = true; return 0;
     case OPTION_EXPLAIN: o->explain = true; return 0;
+    case CTL_OPTION_SHOW: o->show = true; return 0;
     case ARGP_KEY_ARG: return add_source(o, arg, state);
     case ARGP_KEY_END: return check_end(o, state);
     default: return ctl_parse_output(key, arg, &o->out, state);
@@ -200,9 +204,10 @@ static int multiply(struct matmul_options *o, struct gad_client *client, struct 
         ctl_look_at_journal(o->out.move.to, o->out.destination, o->product.journal_path, &journal);
     int r = (int)gad_matmul(client, &o->product, &o->out.move, &stats, error);
     ctl_progress_end(&progress);
-    if (!r)
+    if (!r) {
         print_outcome(o, &stats);
-    else if (!o->out.json)
+        r = o->show ? ctl_show_file(client, o->out.destination, error) : 0;
+    } else if (!o->out.json)
         ctl_note_journal(&journal, r);
     ctl_journal_deinit(&journal);
     return r;

@@ -55,6 +55,7 @@ static const struct argp_option options[] = {
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome, with the seed, as JSON", 0},
     {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
+    CTL_SHOW_OPTION,
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
     {0},
@@ -187,6 +188,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_ENGINE: o->run.engine = arg; return 0;
     case OPTION_EXPLAIN: o->run.explain = true; return 0;
     case OPTION_JSON: o->run.json = true; return 0;
+    case CTL_OPTION_SHOW: o->run.show = true; return 0;
     case OPTION_ALL: o->run.printing = CTL_PRINT_ALL; return 0;
     case 'l': o->run.label = arg; return 0;
     case 'q': o->run.quiet = true; return 0;

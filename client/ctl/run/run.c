@@ -76,6 +76,7 @@ static const struct argp_option run_argp_options[] = {
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
     {"csv", OPTION_CSV, NULL, 0, "print all elements as comma-separated values, a line a row", 0},
+    CTL_SHOW_OPTION,
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
     {"profile", OPTION_PROFILE, "FILE", 0,
@@ -125,6 +126,7 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
     case 'q': o->quiet = true; return 0;
     case 'v': o->verbose = true; return 0;
     case OPTION_JSON: o->json = true; return 0;
+    case CTL_OPTION_SHOW: o->show = true; return 0;
     case OPTION_ALL: o->printing = o->printing ? o->printing : CTL_PRINT_ALL; return 0;
     case OPTION_CSV: o->printing = CTL_PRINT_CSV; return 0;
     case OPTION_EXPLAIN: o->explain = true; return 0;
@@ -420,6 +422,34 @@ static int end_profile(struct run_options *o, const struct gad_job *job, int r)
     return profile_write(o->profile, o->profile_path, o->expression, r ? &ignored : &o->error);
 }
 
+/* --show: of files by their names, of what was printed from memory. job NULL: all are files. */
+static int show_results(struct run_options *o, struct gad_client *client, const struct gad_job *job)
+{
+    int r = 0;
+    for (unsigned i = 0; i < o->job.n_outputs && o->show && !r; i++) {
+        const struct gad_output *output = &o->job.outputs[i];
+        struct gad_plan_output what;
+        const void *data = job ? gad_job_result(job, i, &what) : NULL;
+        if (output->to_path) {
+            r = ctl_show_file(client, output->to_path, &o->error);
+        } else if (data) {
+            const struct gad_layout layout = {
+                .dtype = what.dtype, .ndim = what.ndim, .shape = what.shape};
+            struct gad_array *array = NULL;
+            r = (int)gad_array_from_memory(client, &layout, (void *)(uintptr_t)data, false, &array,
+                                           &o->error);
+            r = r ? r
+                  : ctl_show_array(client, output->name ? output->name : o->label, array,
+                                   &o->error);
+            gad_array_release(array);
+        } else if (output->to && !o->output) {
+            r = ctl_show_array(client, output->name ? output->name : o->label, output->to,
+                               &o->error);
+        }
+    }
+    return r;
+}
+
 static int run_job(struct run_options *o, struct gad_client *client)
 {
     struct ctl_progress progress;
@@ -447,6 +477,8 @@ static int run_job(struct run_options *o, struct gad_client *client)
     if (!r)
         print_outcome(o, job);
     r = r ? r : r_profile;
+    if (!r)
+        r = show_results(o, client, job);
     gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
     if (r)
         ctl_note_journal(&journal, r);
@@ -472,6 +504,9 @@ static int check_used(struct run_options *o, struct gad_client *client)
 int run_execute(struct run_options *o)
 {
     int code = run_check_pipes(o);
+    if (!code && o->show && o->json)
+        code =
+            ctl_usage_report("gpuarrayctl run", true, "one of them", "--show and --json together");
     if (code) {
         ctl_job_deinit(&o->job);
         return code;
@@ -490,6 +525,8 @@ int run_execute(struct run_options *o)
         r = o->n_repeats > 0 ? run_repeated(o, client)
             : o->explain     ? run_explain(o, client)
                              : run_job(o, client);
+        if (!r && o->n_repeats > 0 && !o->explain)
+            r = show_results(o, client, NULL);
     }
     o->profile = profile_free(o->profile);
     run_close_pipes(o);

@@ -16,7 +16,7 @@ struct run_options {
     uint64_t n_repeats;       /* run --repeat; 0: it was not said */
     int priority;
     uint32_t queue_timeout_ms, deadline_ms; /* 0: none */
-    bool json, explain, quiet, verbose, in_place, tf32;
+    bool json, explain, quiet, verbose, in_place, tf32, show;
     bool has_mode;
     struct gad_beyond beyond;   /* --mode */
     enum ctl_printing printing; /* of results without a destination */

@@ -248,3 +248,20 @@ def test_files_that_cannot_be(daemon, folder, tmp_path):
     done = daemon.ctl("show", "waves.npy", "--svg", "x.svg", "--json", cwd=folder, check=False)
     assert done.returncode == 2
     assert os.listdir(tmp_path) == ["old.png"] and (tmp_path / "old.png").read_bytes() == b"old"
+
+
+def test_results_are_shown(daemon, folder, tmp_path):
+    small = folder / "small.npy"
+    made = tmp_path / "made.npy"
+    for words in (["run", "a * 2.0", f"a={small}", "-o", made], ["random", "normal", "--shape", "3,4", "-o", made],
+                  ["matmul", small, small, "--transpose-b", "-o", made],
+                  ["run", "a = a * 2", f"a={folder / 'walk.npy'}", "--repeat", "2", "-o", made]):
+        text = daemon.ctl(*words, "--show").stdout
+        assert text.startswith(f"{made}  npy  ") and "min " in text
+        screen, code = on_a_terminal(daemon, folder, *map(str, words), "--show", columns=200, NO_COLOR="1")
+        assert code == 0 and not any("min " in line for line in lines_of(screen))
+        assert any(line.startswith(f"{made}  npy  ") for line in lines_of(screen))
+    text = daemon.ctl("run", "b = a * 1.5; m = max(a)", f"a={small}", "--show").stdout
+    assert "\nb  memory  float64 (3, 4)  12 elements\nmin 0 " in text and "m  memory" in text
+    for verb in (["run", "a", f"a={small}"], ["matmul", small, small, "--transpose-b", "-o", made]):
+        assert daemon.ctl(*verb, "--show", "--json", check=False).returncode == 2
