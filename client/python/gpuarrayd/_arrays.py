@@ -6,7 +6,8 @@ last view.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+import os
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -16,35 +17,74 @@ from ._jobs.request import new_array
 from ._session import current
 from .errors import BadDtype, BadShape
 
+if TYPE_CHECKING:
+    from ._lazy.array import Lazy
+
 Shape: TypeAlias = int | tuple[int, ...] | list[int]
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-def empty(shape: Shape, dtype: DTypeLike = np.float64, *,
-          order: Literal["C", "F"] = "C") -> Array:
-    """A new array in shared memory, its elements not set, as np.empty().
+@overload
+def empty(shape: Shape, dtype: DTypeLike = ..., *, order: Literal["C", "F"] = ...) -> Array: ...
+@overload
+def empty(path: str | os.PathLike[str], shape: Shape, dtype: DTypeLike = ..., *,
+          order: Literal["C", "F"] = ...) -> Lazy: ...
+def empty(*words: Any, order: Literal["C", "F"] = "C", **named: Any) -> Any:
+    """A new array in shared memory, its elements not set, as np.empty(); or with a path in front
+    one in a file, empty("x.npy", shape, dtype).
 
     Parameters
     ----------
+    path : str or path
+        "file.npy", "file.h5:/dataset", "store.zarr", as of open(). A file is replaced.
     shape : int or tuple of ints
     dtype : data-type
         One that is computed: bool, int8 to int64, uint8 to uint64, float32, float64; native order.
     order : "C" or "F"
-        Which axis is the densest: the last or the first.
+        Which axis is the densest: the last or the first; of files npy and npz alone have "F".
 
     Returns
     -------
     ndarray
         Over shared memory; when the user's quota of that is used up, over ordinary memory. It is
         given back with the last view.
+    Lazy
+        Of a file: as open(path, "r+") gives it; of a Zarr store, whose chunks are written, for
+        reading. All elements are 0.
 
     Raises
     ------
     BadDtype, BadShape
     NoMemory
         The system has no shared memory left.
+    Exists, NotFound, Permission, NoSpace, BadFormat
+        Of a file: a dataset of that name is there, or it cannot be made.
     """
-    return _new(shape, np.dtype(dtype), order, False)
+    is_file = "path" in named or len(words) > 0 and len(words) + ("shape" in named) > 1 \
+        and isinstance(words[0], (str, os.PathLike))
+    names = ["path", "shape", "dtype"] if is_file else ["shape", "dtype"]
+    given = {**dict(zip(names, words, strict=False)), **named}
+    if len(words) > len(names) or len(given) < len(words) + len(named) or not {*given} <= {*names}:
+        raise TypeError("empty() takes shape and dtype, or path, shape and dtype, each once")
+    if "shape" not in given:
+        raise TypeError("empty() needs a shape")
+    dtype = np.dtype(given.get("dtype", np.float64))
+    if not is_file:
+        return _new(given["shape"], dtype, order, False)
+    return _new_file(os.fspath(given["path"]), dtype, _checked(given["shape"], dtype, order), order)
+
+
+def _new_file(path: str, dtype: np.dtype[Any], sizes: tuple[int, ...], order: str) -> Lazy:
+    from ._lazy.array import open as open_lazy
+    made = current().create(path, dtype.str, sizes, order == "F", False)
+    if ".zarr" not in path:
+        made.commit()
+        return open_lazy(path, "r+")
+    del made  # a store has its chunks from a job
+    from ._functions.creation import full
+    from ._jobs.request import To
+    full(sizes, 0, dtype).compute(To(path))
+    return open_lazy(path)
 
 
 def zeros(shape: Shape, dtype: DTypeLike = np.float64, *,
@@ -129,6 +169,11 @@ def _new_like(prototype: Any, dtype: DTypeLike | None, zeroed: bool) -> Array:
 
 
 def _new(shape: Shape, dtype: np.dtype[Any], order: str, zeroed: bool) -> Array:
+    return new_array(current(), dtype, _checked(shape, dtype, order), order, zeroed)[0]
+
+
+def _checked(shape: Shape, dtype: np.dtype[Any], order: str) -> tuple[int, ...]:
+    """The sizes."""
     if dtype.num > _arguments.LAST_NUM:
         _arguments.refuse_dtype(dtype, "the array")
     if not dtype.isnative:
@@ -145,4 +190,4 @@ def _new(shape: Shape, dtype: np.dtype[Any], order: str, zeroed: bool) -> Array:
                        found=str(sizes))
     if order not in ("C", "F"):
         raise BadShape(f"order is {order!r}", expected="'C' or 'F'", found=repr(order))
-    return new_array(current(), dtype, sizes, order, zeroed)[0]
+    return sizes

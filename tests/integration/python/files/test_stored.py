@@ -201,3 +201,25 @@ def test_a_full_disk_leaves_nothing(gd, tmp_path):
         assert os.path.getsize(f"{disk}/a.h5") >= before
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_empty_arrays_in_files(gd, tmp_path):
+    for name, order in (("x.npy", "C"), ("y.npy", "F"), ("f.h5:/d", "C"), ("z.npz:q", "C"), ("s.zarr", "C")):
+        path = str(tmp_path / name)
+        made = gd.empty(path, (3, 4), "f4", order=order)
+        assert made.shape == (3, 4) and made.dtype == "f4" and not np.asarray(made).any()
+        if ".zarr" not in name:
+            (gd.lazy(np.ones((3, 4), "f4")) * 2).compute(out=made)
+            assert float(gd.open(path).sum()) == 24
+    assert np.load(tmp_path / "y.npy").flags.f_contiguous
+    assert gd.empty(tmp_path / "k.npy", shape=5, dtype="i8").shape == (5,) == gd.empty(shape=5).shape
+    for call, error in ((lambda: gd.empty(f"{tmp_path}/f.h5:/d", 3), gd.errors.Exists),
+                        (lambda: gd.empty(f"{tmp_path}/s.zarr:/a/b/../c", -1), gd.BadShape),
+                        (lambda: gd.empty(f"{tmp_path}/no/x.npy", 3), gd.errors.NotFound),
+                        (lambda: gd.empty(f"{tmp_path}/n.npy", 3, "U3"), gd.BadDtype),
+                        (lambda: gd.empty(f"{tmp_path}/n.npy"), gd.BadShape),
+                        (lambda: gd.empty(3, "f4", "f4"), TypeError), (lambda: gd.empty(), TypeError),
+                        (lambda: gd.empty(3, of=4), TypeError), (lambda: gd.empty(3, shape=4), TypeError)):
+        with pytest.raises(error):
+            call()
+    assert not (tmp_path / "n.npy").exists()
