@@ -57,7 +57,7 @@ Test(numa, is_preferred_until_it_is_not_any_more)
         cr_skip_test("the kernel tells no policy here");
     numa_prefer(0);
     cr_assert(eq(int, mode_now(nodes), MPOL_PREFERRED));
-    cr_assert(eq(ulong, nodes[0], 1));
+    cr_assert(eq(u64, nodes[0], 1));
     numa_prefer(-1);
     cr_assert(eq(int, mode_now(nodes), MPOL_DEFAULT));
 }
