@@ -71,15 +71,16 @@ Test(provider, a_client_that_needs_a_block_back_before_it_gives_the_next_is_serv
     free(r);
 }
 
-/* While some of its blocks lie computed, some computed and not drained, some asked for. */
+/* While some of its blocks lie computed, some computed and not drained, some asked for; far from the
+ * end, which a slow machine may reach before the client falls silent. */
 Test(provider, a_job_whose_client_falls_silent_in_a_tile_gives_all_back)
 {
     struct harness h;
     struct test_job j;
     struct outcome o;
     struct client in, out;
-    const int64_t shape[] = {4000000};
-    float *a = floats(4000000), *r = calloc(4000000, sizeof(float));
+    const int64_t shape[] = {16000000};
+    float *a = floats(16000000), *r = calloc(16000000, sizeof(float));
     harness_start(&h, 4 * MIB, 2);
     for (unsigned n = 1; n < 30; n += 4) {
         client_start(&out, r, 4, 1, shape, 16, true);
