@@ -39,7 +39,8 @@ Test(progress, is_a_line_every_ten_seconds)
     struct ctl_progress p = {.is_shown = true, .began_s = now - 20, .told_s = now - 9};
     cr_expect(eq(str, (char *)told(&p, &half), ""));
     p.told_s = now - 10.5;
-    cr_expect(eq(str, (char *)told(&p, &half), "gpuarrayctl:  50%  4 GB of 8 GB  200 MB/s  20 s left\n"));
+    cr_expect(
+        eq(str, (char *)told(&p, &half), "gpuarrayctl:  50%  4 GB of 8 GB  200 MB/s  20 s left\n"));
     cr_expect(eq(str, (char *)told(&p, &half), ""), "the next one is ten seconds later");
     p.told_s = now - 10.5;
     p.began_s = now - 7200;

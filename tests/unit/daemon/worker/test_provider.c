@@ -71,8 +71,8 @@ Test(provider, a_client_that_needs_a_block_back_before_it_gives_the_next_is_serv
     free(r);
 }
 
-/* While some of its blocks lie computed, some computed and not drained, some asked for; far from the
- * end, which a slow machine may reach before the client falls silent. */
+/* While some of its blocks lie computed, some computed and not drained, some asked for; far from
+ * the end, which a slow machine may reach before the client falls silent. */
 Test(provider, a_job_whose_client_falls_silent_in_a_tile_gives_all_back)
 {
     struct harness h;
