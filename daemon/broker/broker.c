@@ -44,7 +44,6 @@
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
 #define LOG_REPORT_NS  UINT64_C(2000000000)
-#define MOST_WATCHED   131072u
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
@@ -291,7 +290,7 @@ static bool count_line(void *userdata, uint32_t uid)
 static unsigned n_files_of_process(void)
 {
     struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? (unsigned)min_u64(files.rlim_cur, MOST_WATCHED)
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? (unsigned)min_u64(files.rlim_cur, LOOP_MAX_FDS)
                                                  : 1024;
 }
 

@@ -12,6 +12,8 @@ struct loop;
 struct loop_watch;
 struct child;
 
+#define LOOP_MAX_FDS 131072u /* descriptors that are watched are below this */
+
 enum { WATCH_READ = 1, WATCH_WRITE = 2 };
 
 typedef void (*loop_func)(void *userdata);

@@ -25,7 +25,6 @@
 #define EXIT_MISTAKE      2
 #define EXIT_OTHER_DAEMON 3
 #define WANTED_FILES      65536u
-#define MOST_FILES        131072u /* what the loop has room for */
 #define CLOSER_TIMEOUT_MS 2000u
 
 /* Nothing of ours may get the number of a standard stream that the starter closed. */
@@ -45,9 +44,9 @@ static unsigned raise_file_limit(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return 1024;
-    if (files.rlim_cur < WANTED_FILES || files.rlim_cur > MOST_FILES) {
+    if (files.rlim_cur < WANTED_FILES || files.rlim_cur > LOOP_MAX_FDS) {
         files.rlim_cur =
-            files.rlim_cur > MOST_FILES ? MOST_FILES : min_u64(files.rlim_max, WANTED_FILES);
+            files.rlim_cur > LOOP_MAX_FDS ? LOOP_MAX_FDS : min_u64(files.rlim_max, WANTED_FILES);
         setrlimit(RLIMIT_NOFILE, &files);
         getrlimit(RLIMIT_NOFILE, &files);
     }

@@ -77,7 +77,7 @@ def empty(*words: Any, order: Literal["C", "F"] = "C", **named: Any) -> Any:
 def _new_file(path: str, dtype: np.dtype[Any], sizes: tuple[int, ...], order: str) -> Lazy:
     from ._lazy.array import open as open_lazy
     made = current().create(path, dtype.str, sizes, order == "F", False)
-    if ".zarr" not in path:
+    if made.format != "zarr":
         made.commit()
         return open_lazy(path, "r+")
     del made  # a store has its chunks from a job

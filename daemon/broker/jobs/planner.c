@@ -37,6 +37,7 @@
 #define LIGHT_EXPR_CHARS 512u /* by the number of workers */
 #define LIGHT_ARRAYS     16u
 #define LIGHT_NDIM       4
+#define LIGHT_NS         UINT64_C(500000) /* whatever else the processor did meanwhile */
 
 /* Where workers come and go all the time, what was planned for those of a moment ago is taken: it
  * is looked at again before it starts (dispatch.c). */
@@ -297,10 +298,10 @@ static int check_time(const struct session *session, struct gad_error *error)
 static int judge_at_once(const struct request *q, struct submission *s, struct gad_error *error)
 {
     struct broker *broker = q->session->broker;
-    uint64_t began_ns = loop_used_ns();
+    uint64_t began_ns = loop_now_ns();
     submission_locate(q->session, q->frame, s, broker->planner->choice);
     int r = submission_judge(s, broker->programs, error);
-    charge(broker, s->uid, loop_used_ns() - began_ns);
+    charge(broker, s->uid, min_u64(loop_now_ns() - began_ns, LIGHT_NS));
     return r ? r : methods_job_judged(q, s, error);
 }
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import errors
+from .. import _core, errors
 from .generated import GeneratorSource, branches
 from .unbounded import generators
 
@@ -157,6 +157,8 @@ def run(made: Sequence[Lazy], found: list[list[int]],
             for key, source in sources.items()}
     unused = {key: list(tee.branches) for key, tee in tees.items()}
     own = [{key: unused[key].pop() for key in reader} for reader in readers]
+    limits = _core.set_times(0, 0)  # a thread's own: gd.time_limits() of this one are the others'
+    _core.set_times(*limits)
     results: dict[int, Result] = {}
     failures: list[BaseException] = []
 
@@ -167,6 +169,7 @@ def run(made: Sequence[Lazy], found: list[list[int]],
 
     def work(at: int) -> None:
         try:
+            _core.set_times(*limits)
             with branches.standing(dict(own[at])):
                 results[at] = do(found[at])
         except BaseException as raised:
