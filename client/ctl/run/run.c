@@ -463,20 +463,18 @@ static int run_job(struct run_options *o, struct gad_client *client)
         options.progress_ms = PROFILE_MS;
     }
     struct ctl_journal journal = {.path = NULL};
-    struct gad_job *job;
+    struct gad_job *job = NULL;
     if (o->journal_path && !o->json)
         ctl_look_at_journal(o->job.outputs[0].to, NULL, o->journal_path, &journal);
     int r = (int)gad_submit(client, &options, &job, &o->error);
-    if (r) {
-        ctl_journal_deinit(&journal);
-        return r;
+    if (!r) {
+        r = run_join_output_pipe(o, ctl_wait(job, &o->error));
+        ctl_progress_end(&progress);
+        int r_profile = end_profile(o, job, r);
+        if (!r)
+            print_outcome(o, job);
+        r = r ? r : r_profile;
     }
-    r = run_join_output_pipe(o, ctl_wait(job, &o->error));
-    ctl_progress_end(&progress);
-    int r_profile = end_profile(o, job, r);
-    if (!r)
-        print_outcome(o, job);
-    r = r ? r : r_profile;
     if (!r)
         r = show_results(o, client, job);
     gad_job_free(job); /* lets go of the journal, so that one with nothing in it is gone */
