@@ -68,3 +68,16 @@ def test_what_makes_many_jobs_ends_as_a_whole(gd, tmp_path):
         assert caught.value.expected == f"to end within {seconds} s" and "its jobs" in str(caught.value)
     assert seen == list(range(1, seen[-1] + 1)) and seen[-1] > 1  # the second goes on from the first
     assert not (tmp_path / "l.npy").exists() and not (tmp_path / "u.npy").exists()
+
+
+def test_they_hold_for_all_jobs_of_a_generator(gd):
+    def slow():
+        for _ in range(200):
+            time.sleep(0.05)
+            yield np.ones((1, 3), "f4")
+
+    x = gd.from_generator(slow, "f4", (200, 3))
+    began = time.monotonic()
+    with gd.time_limits(deadline=0.3), pytest.raises(errors.DeadlineExceeded):
+        gd.compute(x.sum(axis=0), x.sum(axis=1))
+    assert time.monotonic() - began < 5
