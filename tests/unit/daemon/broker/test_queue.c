@@ -1,73 +1,5 @@
-/* The queue: turns of users, priorities, carries that wait, suspects, limits. */
-#include "daemon/broker/jobs/queue.h"
-
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
-#include <errno.h>
-#include <string.h>
-
-#define POOL_BYTES     (UINT64_C(1) << 20) /* carries: half of it */
-#define LARGEST        poolmap_carry_limit_bytes(POOL_BYTES)
-#define DEVICE_BYTES   (UINT64_C(60) * 4096) /* no power of two */
-#define DEVICE_EIGHT   (UINT64_C(8) * 4096)
-#define DEVICE_LARGEST poolmap_device_limit_bytes(DEVICE_BYTES)
-
-static struct queue *queue;
-static struct carry_maps maps;
-static struct queue_item items[64];
-
-static void set_up_with(unsigned max_waiting, unsigned max_active, unsigned guarantee)
-{
-    const struct queue_limits limits = {max_waiting, max_active, guarantee};
-    cr_assert(eq(int, queue_new(&limits, &queue), 0));
-    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(POOL_BYTES, false), &maps.of[0]), 0));
-    cr_assert(eq(int, poolmap_new(DEVICE_BYTES, &maps.of[1]), 0));
-}
-
-static void set_up(void)
-{
-    set_up_with(100, 100, 2);
-}
-
-static void tear_down(void)
-{
-    for (unsigned i = 0; i < 64; i++)
-        queue_remove(queue, &maps, &items[i]);
-    for (unsigned i = 0; i < CARRY_N; i++)
-        cr_assert(eq(u64, poolmap_carry_used_bytes(maps.of[i]), 0));
-    cr_assert(eq(uint, queue_n_waiting(queue), 0));
-    cr_assert(eq(uint, queue_n_active(queue), 0));
-    cr_assert(eq(uint, queue_n_carries(queue), 0));
-    queue = queue_free(queue);
-    for (unsigned i = 0; i < CARRY_N; i++)
-        maps.of[i] = poolmap_free(maps.of[i]);
-}
-
-static void push(unsigned i, uid_t uid, int priority, uint64_t carry_bytes)
-{
-    items[i].priority = priority;
-    items[i].sizes.of[CARRY_IN_POOL] = carry_bytes;
-    cr_assert(eq(int, queue_push(queue, uid, &items[i], NULL), 0));
-}
-
-static void push_product(unsigned i, uid_t uid, uint64_t device_bytes, uint64_t carry_bytes)
-{
-    items[i].sizes.of[CARRY_ON_DEVICE] = device_bytes;
-    push(i, uid, 0, carry_bytes);
-}
-
-static uint64_t used(enum carry_memory memory)
-{
-    return poolmap_carry_used_bytes(maps.of[memory]);
-}
-
-/* The index of the next one, or a negative errno. */
-static int admit(void)
-{
-    struct queue_item *item = NULL;
-    int r = queue_admit(queue, &maps, &item);
-    return r == 0 ? (int)(item - items) : r;
-}
+/* The queue: turns of users, priorities, suspects, limits, what is paused. */
+#include "queue_rig.h"
 
 Test(queue, first_come_first_served, .init = set_up, .fini = tear_down)
 {
@@ -105,71 +37,6 @@ Test(queue, a_higher_priority_goes_first_inside_its_user_only, .init = set_up, .
         cr_assert(eq(int, admit(), want[i]));
 }
 
-Test(queue, a_carry_is_lent_and_given_back, .init = set_up, .fini = tear_down)
-{
-    push(0, 1, 0, 5000);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(ge(u64, items[0].carries[CARRY_IN_POOL].size_bytes, 5000));
-    cr_assert(eq(u64, used(CARRY_IN_POOL), items[0].carries[CARRY_IN_POOL].size_bytes));
-    cr_assert(eq(uint, queue_n_carries(queue), 1));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(u64, used(CARRY_IN_POOL), 0));
-    cr_assert(eq(uint, queue_n_carries(queue), 0));
-}
-
-Test(queue, who_waits_for_a_carry_is_passed_by_those_without, .init = set_up, .fini = tear_down)
-{
-    push(0, 1, 0, LARGEST);
-    push(1, 1, 0, LARGEST);
-    push(2, 1, 0, 0);
-    push(3, 2, 0, 0);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), 3));
-    cr_assert(eq(int, admit(), 2));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), 1));
-}
-
-Test(queue, who_waits_for_a_large_carry_is_not_starved_by_small_ones, .init = set_up,
-     .fini = tear_down)
-{
-    push(0, 9, 0, POOL_BYTES / 4);
-    push(2, 2, 0, 4096);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), 2)); /* it came before anybody had to wait */
-    push(1, 1, 0, LARGEST);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push(3, 2, 0, 4096);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[2]);
-    cr_assert(eq(int, admit(), 1));
-    cr_assert(eq(int, admit(), 3)); /* beside the largest there is room */
-}
-
-Test(queue, who_waits_for_most_of_the_pool_leaves_the_rest_to_others, .init = set_up,
-     .fini = tear_down)
-{
-    uint64_t pool_bytes = 64 * POOL_BYTES, product = poolmap_product_limit_bytes(pool_bytes);
-    poolmap_free(maps.of[0]);
-    cr_assert(eq(int, poolmap_new(poolmap_part_bytes(pool_bytes, false), &maps.of[0]), 0));
-    push(0, 1, 0, product);
-    push(1, 2, 0, product);
-    push(2, 3, 0, POOL_BYTES);
-    push(3, 4, 0, POOL_BYTES);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), 2));
-    cr_assert(eq(int, admit(), 3));
-    push(4, 3, 0, 4 * POOL_BYTES);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), 1)); /* not 4, which would lie in its way */
-    queue_remove(queue, &maps, &items[1]);
-    cr_assert(eq(int, admit(), 4));
-}
-
 Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both, .init = set_up,
      .fini = tear_down)
 {
@@ -186,46 +53,6 @@ Test(queue, who_comes_in_front_of_a_starving_job_of_its_user_does_not_block_both
     cr_assert(eq(int, admit(), 3)); /* its user's turn */
     cr_assert(eq(int, admit(), -EAGAIN));
     queue_remove(queue, &maps, &items[3]);
-    cr_assert(eq(int, admit(), 1));
-}
-
-Test(queue, who_was_waiting_for_a_carry_and_leaves_lets_others_have_it, .init = set_up,
-     .fini = tear_down)
-{
-    push(0, 9, 0, POOL_BYTES / 4);
-    push(1, 1, 0, LARGEST);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push(2, 2, 0, 4096);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[1]);
-    cr_assert(eq(int, admit(), 2));
-}
-
-Test(queue, who_waits_for_a_carry_of_its_own_user_holds_nobody_up, .init = set_up,
-     .fini = tear_down)
-{
-    push(0, 1, 0, LARGEST);
-    push(1, 1, 0, LARGEST);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push(2, 2, 0, 4096);
-    cr_assert(eq(int, admit(), 2));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), -EAGAIN)); /* it waits for another's, and starves */
-    push(3, 2, 0, 4096);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[2]);
-    cr_assert(eq(int, admit(), 1));
-    cr_assert(eq(int, admit(), 3)); /* beside the largest there is room */
-}
-
-Test(queue, a_carry_that_never_fits_is_said_and_put_out, .init = set_up, .fini = tear_down)
-{
-    push(0, 1, 0, POOL_BYTES);
-    push(1, 1, 0, 0);
-    cr_assert(eq(int, admit(), -E2BIG));
-    cr_assert(eq(int, items[0].place, QUEUE_OUT));
     cr_assert(eq(int, admit(), 1));
 }
 
@@ -393,60 +220,6 @@ Test(queue, several_queues_are_full_together_with_limit_and_use)
     cr_assert(eq(str, error.found, "7 waiting"));
 }
 
-Test(queue, who_holds_carries_leaves_half_of_the_rest_to_others, .init = set_up, .fini = tear_down)
-{
-    const uint64_t part = poolmap_part_bytes(POOL_BYTES, false);
-    for (unsigned i = 0; i < 8; i++)
-        push(i, 1, 0, part / 8);
-    for (int i = 0; i < 4; i++)
-        cr_assert(eq(int, admit(), i));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    cr_assert(queue_is_short(queue));
-    for (unsigned i = 8; i < 12; i++)
-        push(i, 2, 0, part / 8);
-    cr_assert(eq(int, admit(), 8));
-    cr_assert(eq(int, admit(), 9));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push(12, 3, 0, part / 8); /* a newcomer finds some, too */
-    cr_assert(eq(int, admit(), 12));
-}
-
-Test(queue, beside_a_large_carry_its_user_has_small_ones, .init = set_up, .fini = tear_down)
-{
-    push(0, 1, 0, LARGEST);
-    push(1, 1, 0, 4096);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), 1));
-    push(2, 1, 0, LARGEST);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push(3, 2, 0, 4096);
-    cr_assert(eq(int, admit(), 3));
-    queue_remove(queue, &maps, &items[0]);
-    queue_remove(queue, &maps, &items[1]);
-    queue_remove(queue, &maps, &items[3]);
-    cr_assert(eq(int, admit(), 2));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    cr_assert(not(queue_is_short(queue)), "nobody waits");
-}
-
-Test(queue, what_is_parked_gives_its_carry_to_who_waits, .init = set_up, .fini = tear_down)
-{
-    push(0, 1, 0, LARGEST);
-    push(1, 2, 0, LARGEST);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    cr_assert(queue_is_short(queue));
-    queue_park(queue, &maps, &items[0]);
-    cr_assert(eq(uint, queue_n_carries(queue), 0));
-    cr_assert(eq(uint, queue_n_active(queue), 1));
-    cr_assert(eq(int, admit(), 1));
-    queue_push_back_to_front(queue, &maps, &items[0]); /* its client is back */
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[1]);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(not(items[0].is_parked));
-}
-
 Test(queue, a_suspect_does_not_wait_for_what_is_parked, .init = set_up, .fini = tear_down)
 {
     push(0, 1, 0, 4096);
@@ -460,72 +233,6 @@ Test(queue, a_suspect_does_not_wait_for_what_is_parked, .init = set_up, .fini = 
     push(2, 3, 0, 0);
     cr_assert(eq(int, admit(), -EAGAIN));
     cr_assert(queue_is_short(queue), "it waits for the suspect's end");
-}
-
-Test(queue, a_carry_in_both_memories_is_lent_whole_or_not_at_all, .init = set_up, .fini = tear_down)
-{
-    push_product(0, 1, DEVICE_LARGEST, 0);
-    push_product(1, 2, 8192, LARGEST);
-    push_product(2, 3, DEVICE_LARGEST, 4096);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), 1));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    cr_assert(eq(u64, used(CARRY_ON_DEVICE), DEVICE_LARGEST + 8192));
-    cr_assert(eq(u64, used(CARRY_IN_POOL), LARGEST), "2 has nothing of it while it waits");
-    cr_assert(eq(u64, items[2].carries[CARRY_IN_POOL].size_bytes, 0));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), 2));
-    cr_assert(eq(uint, queue_n_carries(queue), 2));
-}
-
-Test(queue, who_waits_for_one_memory_does_not_hold_up_the_other, .init = set_up, .fini = tear_down)
-{
-    push_product(0, 1, DEVICE_LARGEST, 0);
-    push_product(1, 2, DEVICE_LARGEST, 0);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(eq(int, admit(), -EAGAIN)); /* 1 starves */
-    push(2, 3, 0, LARGEST);
-    push_product(3, 4, 4096, 0);
-    cr_assert(eq(int, admit(), 2));
-    cr_assert(eq(int, admit(), 3)); /* behind where 1 will lie */
-    push_product(4, 5, 5 * 4096, 0);
-    cr_assert(eq(int, admit(), -EAGAIN));
-    queue_remove(queue, &maps, &items[0]);
-    cr_assert(eq(int, admit(), 1));
-}
-
-Test(queue, a_users_products_leave_half_of_the_rest_of_the_device, .init = set_up,
-     .fini = tear_down)
-{
-    for (unsigned i = 0; i < 8; i++)
-        push_product(i, 1, DEVICE_EIGHT, 0);
-    for (int i = 0; i < 4; i++)
-        cr_assert(eq(int, admit(), i));
-    cr_assert(eq(int, admit(), -EAGAIN));
-    push_product(8, 2, DEVICE_EIGHT, 0);
-    push(9, 3, 0, LARGEST);
-    cr_assert(eq(int, admit(), 8));
-    cr_assert(eq(int, admit(), 9));
-    push_product(10, 1, 0, 4096); /* of the pool it has nothing yet */
-    cr_assert(eq(int, admit(), -EAGAIN), "behind those of its user that wait");
-}
-
-Test(queue, a_product_that_never_fits_the_device_is_put_out, .init = set_up, .fini = tear_down)
-{
-    push_product(0, 1, DEVICE_BYTES + 1, 4096);
-    cr_assert(eq(int, admit(), -E2BIG));
-    cr_assert(eq(uint, items[0].place, QUEUE_OUT));
-    cr_assert(eq(u64, used(CARRY_IN_POOL), 0));
-}
-
-Test(queue, a_product_that_is_parked_gives_both_back, .init = set_up, .fini = tear_down)
-{
-    push_product(0, 1, DEVICE_LARGEST, LARGEST);
-    cr_assert(eq(int, admit(), 0));
-    cr_assert(queue_has_carry(&items[0]));
-    queue_park(queue, &maps, &items[0]);
-    cr_assert(not(queue_has_carry(&items[0])));
-    cr_assert(eq(u64, used(CARRY_ON_DEVICE) + used(CARRY_IN_POOL), 0));
 }
 
 Test(queue, a_paused_item_is_passed_over_and_keeps_its_place, .init = set_up, .fini = tear_down)
