@@ -9,6 +9,7 @@
  */
 #include "client/ctl/run/batch_transforms.h"
 #include "client/ctl/run/run.h"
+#include "proto/system/units.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -88,18 +89,11 @@ static int read_count(const char *text, uint64_t most, uint64_t *ret,
 
 static int read_size(const char *text, uint64_t *ret, const struct argp_state *state)
 {
-    static const char units[] = "KMGT";
-    char *end;
-    errno = 0;
-    uint64_t number = strtoull(text, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (*text >= '0' && *text <= '9' && errno == 0 && end[unit != NULL] == '\0' && number > 0 &&
-        number <= UINT64_MAX >> shift) {
-        *ret = number << shift;
-        return 0;
-    }
-    return ctl_usage_error(state, "a size is a number of bytes, as 256M, not '%s'", text);
+    uint64_t n_bytes;
+    if (!units_parse_size(text, &n_bytes) || n_bytes == 0)
+        return ctl_usage_error(state, "a size is a number of bytes, as 256M, not '%s'", text);
+    *ret = n_bytes;
+    return 0;
 }
 
 static int read_shard(struct gad_loader_options *loader, const char *text,

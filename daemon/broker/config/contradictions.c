@@ -9,7 +9,7 @@
  */
 #include "daemon/broker/config/contradictions.h"
 #include "daemon/broker/config/policy.h"
-#include "daemon/broker/config/units.h"
+#include "proto/system/units.h"
 #include "proto/util.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
  */
 #include "daemon/broker/config/settings.h"
 #include "daemon/broker/config/settings_table.h"
-#include "daemon/broker/config/units.h"
+#include "proto/system/units.h"
 #include "proto/ops.h"
 #include "proto/util.h"
 

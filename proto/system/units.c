@@ -4,9 +4,9 @@
  * and `32s` no size. Numbers are never negative, never wrap around, and have nothing before or
  * after them. Sizes are whole bytes; times may have a fraction.
  *
- * Called by settings.c and contradictions.c.
+ * Called by the daemon's settings and by the command.
  */
-#include "daemon/broker/config/units.h"
+#include "proto/system/units.h"
 #include "proto/util.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 /* Sizes, times and shares as people write them. */
-#include "daemon/broker/config/units.h"
+#include "proto/system/units.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
