@@ -53,7 +53,7 @@ from ._lazy.blockwise import map_blocks
 from ._lazy.moves import *  # noqa: F403
 from ._lazy.reshaping import *  # noqa: F403
 from ._lazy.results import compute, save
-from ._lazy.streams import from_generator, stream, stream_writer
+from ._lazy.streaming.streams import from_generator, stream, stream_writer
 from ._session import close, connect, info, ops, stats
 from .errors import *  # noqa: F403
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from .. import errors
 from .._lazy.array import Lazy, lazy, open
 from .._lazy.graph import Source
-from .._lazy.generated import GeneratorSource
+from .._lazy.streaming.generated import GeneratorSource
 from .._lazy.operands import source_of
 from .._lazy.results import save
-from .._lazy.unbounded import unbounded
+from .._lazy.streaming.unbounded import unbounded
 
 if TYPE_CHECKING:
     from .. import _core

@@ -39,7 +39,7 @@ from .picked import TakeSource
 from .text import written
 from .turning import Turning
 from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
-from .unbounded import check_lengths, of_program
+from .streaming.unbounded import check_lengths, of_program
 from .views import ViewSource
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
                 try:
                     [(dtype, shape, _)] = told(request([self], [None]), Request.plan)
                 except errors.BadArgument as refused:
-                    from .streams import facts_of_rows
+                    from .streaming.streams import facts_of_rows
                     dtype, shape = facts_of_rows(self, refused)
                 self._planned = dtype, shape
         return self._planned
@@ -218,7 +218,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         except errors.BadArgument as refused:
             if refused.expected != "one pass in C order":
                 raise
-            from .streams import computed_of_rows
+            from .streaming.streams import computed_of_rows
             return computed_of_rows(self, out, refused, (engine, priority, label, tf32))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:

@@ -22,14 +22,14 @@ from .. import errors
 from .._arguments import convert as _arguments
 from .._arguments.refusals import is_dataset
 from .array import Lazy, lazy
-from .generated import GeneratorSource
+from .streaming.generated import GeneratorSource
 from .graph import DTYPES, Node, Shape, Source, dtype_name, ordered, settled
 from .leaves import ArraySource, FileSource
 from .many import ManySource
 from .moved import Moved
 from .picked import TakeSource
 from .selection import Items
-from .unbounded import Reader, unbounded
+from .streaming.unbounded import Reader, unbounded
 from .views import ViewSource, rebuilt
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .. import errors
 from .graph import Held, Node, Shape
 from .leaves import ArraySource
 from .picked import NoIndex, indices_of, is_mask, picked, positions_of
-from .unbounded import UNBOUNDED
+from .streaming.unbounded import UNBOUNDED
 from .views import permuted, viewed
 
 Basic: TypeAlias = Callable[[Node, object], Node]

@@ -15,7 +15,7 @@ from .graph import Shape, dtype_name
 from .leaves import ArraySource
 from .operands import Operand
 from .unanswered import refuse, refuse_unusual
-from .unbounded import check_lengths
+from .streaming.unbounded import check_lengths
 from .views import broadcast_to
 
 __all__ = ["zeros_like", "ones_like", "empty_like", "full_like"]

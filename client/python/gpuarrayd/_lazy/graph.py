@@ -399,7 +399,7 @@ def _broadcast_two(op: str, a: Shape, b: Shape) -> Shape:
     sizes = []
     for x, y in zip((1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b, strict=True):
         if x != y and x != 1 and y != 1:
-            from .unbounded import of_program
+            from .streaming.unbounded import of_program
             both = f"{of_program(a)} and {of_program(b)}"
             raise errors.BadShape(f"{op}: shapes {both} do not broadcast together",
                                   expected="shapes that broadcast", found=both)

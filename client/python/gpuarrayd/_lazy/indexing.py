@@ -19,7 +19,7 @@ from .graph import Call, Node, Number, Ramp, Reduction, Source, Whole, computed,
 from .fancy import fancy, is_fancy
 from .selection import Item, Items, carried, is_all, items_of, shape_of
 from .leaves import ArraySource
-from .unbounded import UNBOUNDED
+from .streaming.unbounded import UNBOUNDED
 from .views import view_of, viewed
 
 Wanted: TypeAlias = list[tuple[Node, Items]]

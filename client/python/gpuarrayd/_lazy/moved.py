@@ -55,7 +55,7 @@ class Moved(Source):
 
     def __init__(self, shape: Shape, pieces: Sequence[Piece],
                  dtype: np.dtype[Any] | None = None) -> None:
-        from .unbounded import check_lengths
+        from .streaming.unbounded import check_lengths
         check_lengths(shape, [piece.node for piece in pieces])
         self.parts = ()
         self.shape = shape

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import errors
 from .._session import current
-from .generated import GeneratorSource
+from .streaming.generated import GeneratorSource
 from .graph import Node, Shape, Source, computed, is_placed
 from .leaves import ArraySource
 from .operands import node_of

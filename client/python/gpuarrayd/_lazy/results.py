@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from .. import errors
 from .._arguments.refusals import WrongType
 from .._arguments.storage import storage
-from . import teed
+from .streaming import teed
 from .array import Lazy, Progress, lazy, request, told
 from .graph import Node
 from .operands import Operand
@@ -137,12 +137,12 @@ def save(path: Paths, array: Operand | None = None, *,
                                  found="a dict and a lazy" if array is not None else "a path alone")
     if not pairs:
         return {}
-    from .unbounded import generators
+    from .streaming.unbounded import generators
     refused = told_of_rows(list(pairs.values())) \
         if any(generators(lazy(one)._node) for one in pairs.values()) else None
     if isinstance(refused, errors.BadArgument):
         if len(pairs) == 1:
-            from .streams import save_of_rows
+            from .streaming.streams import save_of_rows
             [(one, made_one)] = pairs.items()
             result = save_of_rows(os.fspath(one), lazy(made_one), refused, storage(**stored),
                                   engine, priority, label)
@@ -160,7 +160,7 @@ def save(path: Paths, array: Operand | None = None, *,
 
 
 def _apart(made: Sequence[Lazy], refused: errors.BadArgument) -> list[list[int]]:
-    from .unbounded import generators
+    from .streaming.unbounded import generators
     if not any(generators(one._node) for one in made):
         raise refused
     return teed.groups(made, refused)

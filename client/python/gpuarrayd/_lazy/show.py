@@ -7,7 +7,7 @@ import numpy as np
 from .. import _session, errors
 from .graph import Source
 from .text import written
-from .unbounded import of_program
+from .streaming.unbounded import of_program
 
 if TYPE_CHECKING:
     from .array import Lazy

@@ -22,7 +22,7 @@ from .._lazy.graph import settled
 from .._lazy.moved import Moved
 from .._lazy.operands import Operand, node_of
 from .._lazy.text import written
-from .._lazy.unbounded import check_lengths
+from .._lazy.streaming.unbounded import check_lengths
 from .._session import current
 
 if TYPE_CHECKING:

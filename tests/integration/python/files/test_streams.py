@@ -59,7 +59,7 @@ def test_an_iterator_is_for_one_job(gd):
 
 @pytest.mark.parametrize("n", [0, 1, 100, 3000])
 def test_rows_that_are_read_several_times_go_in_chunks(gd, tmp_path, monkeypatch, n):
-    from gpuarrayd._lazy import streams
+    from gpuarrayd._lazy.streaming import streams
     monkeypatch.setattr(streams, "_CHUNK_BYTES", 1024 * 3 * 8)  # of the result, of float64
     want = np.nan_to_num(WHOLE[:n]).astype("f8") - np.arange(n)[:, None]
     want = (want - want.mean(axis=1, keepdims=True)) / (np.arange(n) + 1)[:, None]
@@ -115,7 +115,7 @@ def test_results_along_different_axes_are_of_one_run_of_the_generator(gd, tmp_pa
 
 
 def test_results_of_one_generator_fail_together(gd, folder, monkeypatch):
-    from gpuarrayd._lazy import teed
+    from gpuarrayd._lazy.streaming import teed
     x = gd.from_generator(boom, "f4", SHAPE)
     few = gd.from_generator(lambda: slabs(99), "f4", SHAPE)
     for kind, text, x in ((gd.ProviderFailed, "the sensor is off", x), (gd.BadArgument, "several passes", x - x.mean()),

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import _session, errors
-from .._arguments.storage import storage
-from .array import Lazy, lazy, request, told
-from .._jobs.request import Request
+from ... import _session, errors
+from ..._arguments.storage import storage
+from ..._jobs.evaluate import submit
+from ..._jobs.request import Request
+from ..array import Lazy, lazy, request, told
+from ..graph import Shape
+from ..operands import Operand
+from ..results import told_of_rows
 from .generated import GeneratorSource, Made, checked_slab, described
-from .graph import Shape
-from .operands import Operand
-from .results import told_of_rows
 from .unbounded import (UNBOUNDED, Reader, UnboundedSource, generators, next_chunks,
                         part_of_rows, standing_for)
-from .._jobs.evaluate import submit
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from .. import _core
-    from .._arguments.storage import Stored
-    from .._jobs.future import Future
+    from ... import _core
+    from ..._arguments.storage import Stored
+    from ..._jobs.future import Future
 
 __all__ = ["StreamWriter", "from_generator", "stream", "stream_writer"]
 
@@ -276,7 +276,7 @@ def _blocks_of_rows(made: Lazy, sources: list[GeneratorSource], dtype: np.dtype[
 def save_of_rows(path: str, made: Lazy, refused: errors.BadArgument, how: _core.Storage | None,
                  engine: str | None, priority: int, label: str | None) -> Lazy:
     """What save() does where rows of a generator are read several times."""
-    from .array import open
+    from ..array import open
     sources = generators(made._node)
     dtype, shape = facts_of_rows(made, refused)
     blocks = _blocks_of_rows(made, sources, dtype, shape, None, (engine, priority, label, False))

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import _core, errors
+from ... import _core, errors
 from .generated import GeneratorSource, branches
 from .unbounded import generators
 
 if TYPE_CHECKING:
-    from .array import Lazy
+    from ..array import Lazy
 
 Result = TypeVar("Result")
 
@@ -124,7 +124,7 @@ class _Branch:
 def groups(made: Sequence[Lazy], refused: errors.BadArgument) -> list[list[int]]:
     """Which of them can be computed together, where all of them cannot: a job for each group.
     Raises what was refused where that is no help."""
-    from .results import told_of_rows
+    from ..results import told_of_rows
     from .streams import facts_of_rows
     found: list[list[int]] = []
     of_rows = set()

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import errors
+from ... import errors
+from ..graph import Node, Shape, ordered
+from ..views import ViewSource
 from .generated import GeneratorSource, Made, Slab, checked_slab
-from .graph import Node, Shape, ordered
-from .views import ViewSource
 
 if TYPE_CHECKING:
-    from .. import _core
-    from .array import Lazy
+    from ... import _core
+    from ..array import Lazy
 
 UNBOUNDED = (1 << 40) - 87  # a prime: nothing else has it by chance
 

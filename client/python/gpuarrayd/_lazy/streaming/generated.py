@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .. import errors
-from .._arguments.convert import LAST_NUM, refuse_dtype
-from .graph import Shape, Source
-from .leaves import ArraySource
-from .selection import Items
+from ... import errors
+from ..._arguments.convert import LAST_NUM, refuse_dtype
+from ..graph import Shape, Source
+from ..leaves import ArraySource
+from ..selection import Items
 
 if TYPE_CHECKING:
-    from .. import _core
+    from ... import _core
 
 Made = Callable[[], Iterable[Any]] | Iterable[Any]
 Slab = np.ndarray[Any, np.dtype[Any]]

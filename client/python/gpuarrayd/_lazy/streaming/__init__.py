@@ -1,0 +1,1 @@
+"""Lazies of generators, whose rows come once and in order."""
