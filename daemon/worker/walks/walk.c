@@ -66,8 +66,7 @@ void walk_collect_rings(struct wjob *job, unsigned n_passes, const struct pass_p
         const struct pass_ports *ports = &passes[pass];
         all->needs_slot |= ports->needs_slot;
         for (unsigned i = 0; i < ports->n_rings; i++)
-            if (!ports->rings[i].port->has_others_ring &&
-                !walk_find_port(all, ports->rings[i].port->ring))
+            if (!walk_find_port(all, ports->rings[i].port->ring))
                 all->rings[all->n_rings++] = ports->rings[i];
     }
 }

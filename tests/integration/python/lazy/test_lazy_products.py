@@ -421,3 +421,11 @@ def test_a_chain_is_multiplied_in_the_order_of_least_work(gd):
     close((v @ (gd.lazy(y).T @ x.T) @ x @ y @ v).compute(), v @ y.T @ x.T @ x @ y @ v, 1e6)
     whole = (some("i1", 4, 5).astype("i1"), some("i1", 5, 6), some("f8", 6, 1))
     close((gd.lazy(whole[0]) @ whole[1] @ whole[2]).compute(), whole[0] @ whole[1] @ whole[2], 1e3)
+
+
+@pytest.mark.parametrize("text", ["a @ (a.T @ b)", "(a @ d).T @ a", "a.T @ (a @ (a.T @ b))"])
+def test_a_stage_that_reads_an_operand_of_the_heap_only_as_transposed(gd, text):
+    """Both ways of reading it have one ring, which stages use one after the other."""
+    named = {"a": some("f8", 300, 40), "b": some("f8", 300, 7, seed=2), "d": some("f8", 40, 7, seed=3)}
+    used = {name: one for name, one in named.items() if name in text}
+    close(gd.evaluate(text, **used), eval(text, {}, named), 1e4)
