@@ -91,9 +91,17 @@ def _listed(kind: Literal["array", "group", "other"], name: str, said: str | Non
             is_served: bool, shape: tuple[int, ...] | None, chunks: tuple[int, ...] | None,
             dimensions: tuple[str | None, ...] | None, filters: str | None,
             attributes: dict[str, Any]) -> Listed:
-    dtype = None if kind != "array" or said is None or " " in said else np.dtype(said)
+    dtype = _dtype_of(said) if kind == "array" else None
     values = {key: _value(value) for key, value in attributes.items()}
     return Listed(kind, name, dtype, shape, chunks, dimensions, filters, values, said, is_served)
+
+
+def _dtype_of(said: str | None) -> np.dtype[Any] | None:
+    """None: of what is no dtype of NumPy's, as "a string of 8 bytes" or Zarr's own types."""
+    try:
+        return None if said is None or " " in said else np.dtype(said)
+    except TypeError:
+        return None
 
 
 def _value(value: Any) -> _Attribute:
