@@ -3,6 +3,7 @@
 import asyncio
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -131,6 +132,68 @@ def test_results_of_one_generator_fail_together(gd, folder, monkeypatch):
     assert isinstance(raised.value.__cause__, gd.Busy)
     assert not os.listdir(folder)
     assert not [one for one in threading.enumerate() if one.name.startswith("gpuarrayd-results")]
+
+
+def pushing():
+    return any(one.name == "gpuarrayd-push" for one in threading.enumerate())
+
+
+@pytest.mark.parametrize("kept", ["none", "one", "views", "all"])
+def test_slabs_that_the_generator_keeps_may_be_used_again(gd, kept):
+    n, rows = 40, 1 << 15
+    used = np.empty((rows, 2))
+    seen, keep = [], []
+
+    def made():
+        for i in range(n):
+            slab = used if kept in ("one", "views") else np.empty((rows, 2))
+            slab[:] = i
+            keep.extend([slab] if kept == "all" else [])
+            whole = kept != "none"
+            yield slab[:] if kept == "views" else slab if whole else slab.copy()
+            for one in keep:
+                one[:] = -1  # nobody reads it any more
+            used[:] = -1
+            seen.append(pushing())
+
+    x = gd.from_generator(made, "f8", (n * rows, 2))
+    want = np.repeat(np.arange(n, dtype="f8"), rows)
+    assert np.array_equal(x.sum(axis=1).compute(), 2 * want)
+    assert any(seen) == (kept == "none")
+    assert sum(len(block) for block in gd.stream(x, rows=999)) == n * rows
+
+
+def test_slabs_that_are_lent_are_counted_and_their_faults_told(gd):
+    n, rows = 9, 1 << 15
+    closed = threading.Event()
+
+    def made(n_made, why=None):
+        try:
+            for i in range(n_made):
+                yield np.full((rows, 2), i, "f8")
+            if why:
+                raise why
+        finally:
+            closed.set()
+
+    for call, kind, found in ((lambda: made(n + 3), gd.BadShape, "65536 elements more"),
+                              (lambda: made(n - 1), gd.ShortRead, f"{(n - 1) * rows} rows"),
+                              (lambda: made(n - 1, ValueError("off")), gd.ProviderFailed, f"{(n - 1) * rows} rows")):
+        closed.clear()
+        with pytest.raises(kind) as raised:
+            gd.from_generator(call, "f8", (n * rows, 2)).sum().compute()
+        assert raised.value.found == found and closed.wait(10)
+    assert isinstance(raised.value.__cause__, ValueError)
+    closed.clear()
+    blocks = gd.stream(gd.from_generator(lambda: made(10 ** 6), "f8", (10 ** 6 * rows, 2)))
+    assert next(blocks)[0, 0] == 0
+    blocks.close()  # the generator hears of it
+    assert closed.wait(10)
+    for _ in range(1000):
+        if not pushing():
+            break
+        time.sleep(0.01)
+    assert not pushing()
 
 
 def test_a_job_that_cannot_begin_does_not_touch_the_generator(gd):

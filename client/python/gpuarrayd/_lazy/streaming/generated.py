@@ -20,6 +20,7 @@ from ..._arguments.convert import LAST_NUM, refuse_dtype
 from ..graph import Shape, Source
 from ..leaves import ArraySource
 from ..selection import Items
+from .lending import Lending
 
 if TYPE_CHECKING:
     from ... import _core
@@ -155,6 +156,7 @@ class GeneratorSource(Source):
 
 def _feed(array: _core.Array, slabs: Iterator[Any], dtype: np.dtype[Any], shape: Shape) -> None:
     """In its thread. What the job fails with is for whoever waits for that."""
+    lending = Lending(array)
     try:
         array.begun()
         while True:
@@ -163,13 +165,16 @@ def _feed(array: _core.Array, slabs: Iterator[Any], dtype: np.dtype[Any], shape:
             except StopIteration:
                 break
             except BaseException as raised:
+                lending.settle()
                 array.fail(f"the generator raised {type(raised).__name__}: {raised}", raised)
                 return
-            array.push(slab)
+            lending.push(slab)
+        lending.settle()
         array.end()
     except errors.Error:
         pass
     finally:
+        lending.stop()
         close = getattr(slabs, "close", None)
         if close is not None:
             close()
