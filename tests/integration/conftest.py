@@ -13,8 +13,11 @@ import sys
 import tempfile
 import time
 
-# Our NumPy's OpenBLAS gets one thread, as it is loaded: others beside it would wait by spinning, and
-# the processors are the daemons'. Whom we start is told nothing of it.
+# Threads of anybody's OpenBLAS that have nothing to do wait in the kernel soon (after 2^4 cycles; it is
+# 2^26, which is 20 ms of a processor each time), because the processors are the daemons'.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# Our NumPy's OpenBLAS gets one thread, as it is loaded: others beside it would only
+# take turns with the daemons'. Whom we start is told nothing of it.
 _THREADS = os.environ.get("OPENBLAS_NUM_THREADS")
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy  # noqa: E402, F401
@@ -400,5 +403,6 @@ def gd(daemon):
     gpuarrayd.connect(daemon.socket)
     yield gpuarrayd
     gc.collect()
+    gc.freeze()  # what is left stays: modules, what tests are remembered by
     gpuarrayd.close()
     daemon.wait_for_counts(before)

@@ -19,5 +19,6 @@ def session(daemon):
     made = connect(daemon)
     yield made
     gc.collect()
+    gc.freeze()
     made.close()
     daemon.wait_for_counts(before)
