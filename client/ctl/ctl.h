@@ -43,10 +43,21 @@ int ctl_usage_error(const struct argp_state *state, const char *format, ...) GAD
 /* What --dtype is given. 0, or as ctl_usage_error(). */
 int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
                    const struct argp_state *state) GAD_MUST_CHECK;
-/* What --queue-timeout and --deadline are given: "30", "30s", "500ms", "10m", "2h". 0, or as
- * ctl_usage_error(). */
-int ctl_read_time(const char *option, const char *text, uint32_t *ret_ms,
-                  const struct argp_state *state) GAD_MUST_CHECK;
+/* --queue-timeout and --deadline: "30", "30s", "500ms", "10m", "2h". */
+enum { CTL_OPTION_QUEUE_TIMEOUT = 0x430, CTL_OPTION_DEADLINE };
+#define CTL_TIME_OPTIONS                                                                           \
+    {"queue-timeout",                                                                              \
+     CTL_OPTION_QUEUE_TIMEOUT,                                                                     \
+     "TIME",                                                                                       \
+     0,                                                                                            \
+     "end it when it, or one of its jobs, has not begun by then, as 30s or 10m",                   \
+     0},                                                                                           \
+    {                                                                                              \
+        "deadline", CTL_OPTION_DEADLINE, "TIME", 0, "end it if it is not done by then", 0          \
+    }
+/* 0, or as ctl_usage_error(); ARGP_ERR_UNKNOWN: the key is none of them. */
+error_t ctl_parse_times(int key, const char *arg, uint32_t *queue_timeout_ms, uint32_t *deadline_ms,
+                        const struct argp_state *state);
 /* What --priority is given. 0, or as ctl_usage_error(). */
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state) GAD_MUST_CHECK;
 /* Prints as text, or with json as a map; hint is what to try. Returns EXIT_USAGE. */
@@ -179,7 +190,7 @@ enum {
          0},                                                                                       \
         {"engine", CTL_OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},  \
         {"priority", CTL_OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},           \
-        CTL_MASKING_OPTIONS, CTL_STORAGE_OPTIONS,                                                  \
+        CTL_TIME_OPTIONS, CTL_MASKING_OPTIONS, CTL_STORAGE_OPTIONS,                                \
         {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                    \
         {"json", CTL_OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                        \
     {                                                                                              \

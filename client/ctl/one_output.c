@@ -20,6 +20,10 @@ error_t ctl_parse_output(int key, char *arg, struct ctl_output *output, struct a
     case CTL_OPTION_IN_PLACE: output->in_place = true; return 0;
     case CTL_OPTION_ENGINE: output->move.engine = arg; return 0;
     case CTL_OPTION_PRIORITY: return ctl_read_priority(arg, &output->move.priority, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &output->move.queue_timeout_ms, &output->move.deadline_ms,
+                               state);
     default:
         return ctl_parse_masking(key, &output->masking)
                    ? 0

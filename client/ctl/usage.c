@@ -100,8 +100,8 @@ int ctl_read_dtype(const char *text, bool allows_bool, enum gad_dtype *ret,
     return 0;
 }
 
-int ctl_read_time(const char *option, const char *text, uint32_t *ret_ms,
-                  const struct argp_state *state)
+static int read_time(const char *option, const char *text, uint32_t *ret_ms,
+                     const struct argp_state *state)
 {
     static const struct {
         const char *name;
@@ -121,6 +121,15 @@ int ctl_read_time(const char *option, const char *text, uint32_t *ret_ms,
                            "--%s takes a time from 1ms on, as 30s, 500ms, 10m or 2h, at most 49 "
                            "days, not '%.40s'",
                            option, text);
+}
+
+error_t ctl_parse_times(int key, const char *arg, uint32_t *queue_timeout_ms, uint32_t *deadline_ms,
+                        const struct argp_state *state)
+{
+    if (key == CTL_OPTION_QUEUE_TIMEOUT)
+        return read_time("queue-timeout", arg, queue_timeout_ms, state);
+    return key == CTL_OPTION_DEADLINE ? read_time("deadline", arg, deadline_ms, state)
+                                      : ARGP_ERR_UNKNOWN;
 }
 
 int ctl_read_priority(const char *text, int *ret, const struct argp_state *state)

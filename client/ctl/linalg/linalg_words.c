@@ -57,10 +57,10 @@ error_t linalg_parse(int key, char *arg, struct linalg_words *words, struct argp
     case LINALG_OPTION_EXPLAIN: words->explain = true; return 0;
     case LINALG_OPTION_ENGINE: words->run.engine = arg; return 0;
     case LINALG_OPTION_PRIORITY: return ctl_read_priority(arg, &words->run.priority, state);
-    case LINALG_OPTION_QUEUE_TIMEOUT:
-        return ctl_read_time("queue-timeout", arg, &words->run.queue_timeout_ms, state);
-    case LINALG_OPTION_DEADLINE:
-        return ctl_read_time("deadline", arg, &words->run.deadline_ms, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &words->run.queue_timeout_ms, &words->run.deadline_ms,
+                               state);
     case LINALG_OPTION_JSON: words->json = true; return 0;
     case ARGP_KEY_ARG: return add_source(words, arg, state);
     default: return ctl_parse_masking(key, &words->job.masking) ? 0 : ARGP_ERR_UNKNOWN;

@@ -23,8 +23,6 @@ enum {
     LINALG_OPTION_EXPLAIN,
     LINALG_OPTION_ENGINE,
     LINALG_OPTION_PRIORITY,
-    LINALG_OPTION_QUEUE_TIMEOUT,
-    LINALG_OPTION_DEADLINE,
     LINALG_OPTION_JSON,
 };
 #define LINALG_OPTIONS                                                                               \
@@ -44,19 +42,7 @@ enum {
          0},                                                                                         \
         {"engine", LINALG_OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0}, \
         {"priority", LINALG_OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},          \
-        {"queue-timeout",                                                                            \
-         LINALG_OPTION_QUEUE_TIMEOUT,                                                                \
-         "TIME",                                                                                     \
-         0,                                                                                          \
-         "end it when one of its jobs has not begun by then, as 30s or 10m",                         \
-         0},                                                                                         \
-        {"deadline",                                                                                 \
-         LINALG_OPTION_DEADLINE,                                                                     \
-         "TIME",                                                                                     \
-         0,                                                                                          \
-         "end it, with all of its jobs, if it is not done by then",                                  \
-         0},                                                                                         \
-        {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                                      \
+        CTL_TIME_OPTIONS, {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},                    \
         {"json", LINALG_OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},                       \
     {                                                                                                \
         "quiet", 'q', NULL, 0, "no line of progress", 0                                              \

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { OPTION_DTYPE = 0x600, OPTION_ENGINE, OPTION_JSON, OPTION_QUEUE_TIMEOUT, OPTION_DEADLINE };
+enum { OPTION_DTYPE = 0x600, OPTION_ENGINE, OPTION_JSON };
 
 struct reconstruct_options {
     struct gad_move_options move;
@@ -19,8 +19,7 @@ static const struct argp_option options[] = {
     {"dtype", OPTION_DTYPE, "DTYPE", 0, "float32 or float64, which it is without it", 0},
     CTL_STORAGE_OPTIONS,
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
-    {"queue-timeout", OPTION_QUEUE_TIMEOUT, "TIME", 0, "end it when it has not begun by then", 0},
-    {"deadline", OPTION_DEADLINE, "TIME", 0, "end it if it is not done by then", 0},
+    CTL_TIME_OPTIONS,
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {0},
@@ -35,9 +34,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPTION_DTYPE: return ctl_read_dtype(arg, false, &o->dtype, state);
     case OPTION_ENGINE: o->move.engine = arg; return 0;
     case OPTION_JSON: o->json = true; return 0;
-    case OPTION_QUEUE_TIMEOUT:
-        return ctl_read_time("queue-timeout", arg, &o->move.queue_timeout_ms, state);
-    case OPTION_DEADLINE: return ctl_read_time("deadline", arg, &o->move.deadline_ms, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &o->move.queue_timeout_ms, &o->move.deadline_ms, state);
     case ARGP_KEY_ARG:
         if (o->source)
             return ctl_usage_error(state, "one file of factors: '%s' is too much", arg);

@@ -23,6 +23,7 @@ static const struct argp_option convert_argp_options[] = {
     CTL_MASKING_OPTIONS,
     CTL_STORAGE_OPTIONS,
     {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
+    CTL_TIME_OPTIONS,
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"quiet", 'q', NULL, 0, "no progress bar", 0},
     {"verbose", 'v', NULL, 0, "say how long it took and why", 0},
@@ -47,6 +48,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_JSON: o->run.json = true; return 0;
     case OPTION_EXPLAIN: o->run.explain = true; return 0;
     case OPTION_DTYPE: return set_dtype(o, arg, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &o->run.queue_timeout_ms, &o->run.deadline_ms, state);
     case ARGP_KEY_ARG:
         if (o->destination)
             return ctl_usage_error(

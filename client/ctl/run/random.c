@@ -52,6 +52,7 @@ static const struct argp_option options[] = {
     {"explain", OPTION_EXPLAIN, NULL, 0, "print the plan and run nothing", 0},
     {"engine", OPTION_ENGINE, "NAME", 0, "auto, cpu, cuda, or cuda:N for one device", 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
+    CTL_TIME_OPTIONS,
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome, with the seed, as JSON", 0},
     {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
@@ -185,6 +186,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_DTYPE: return set_dtype(o, arg, state);
     case OPTION_SEED: return set_seed(o, arg, state);
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->run.priority, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &o->run.queue_timeout_ms, &o->run.deadline_ms, state);
     case OPTION_ENGINE: o->run.engine = arg; return 0;
     case OPTION_EXPLAIN: o->run.explain = true; return 0;
     case OPTION_JSON: o->run.json = true; return 0;

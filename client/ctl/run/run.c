@@ -19,8 +19,6 @@ enum {
     OPTION_ENGINE,
     OPTION_IN_PLACE,
     OPTION_PRIORITY,
-    OPTION_QUEUE_TIMEOUT,
-    OPTION_DEADLINE,
     OPTION_JOURNAL,
     OPTION_TF32,
     OPTION_ALL,
@@ -34,16 +32,6 @@ enum {
 #define JOURNAL_DOC                                                                                \
     "of a matrix product that is added to what its destination holds: what is being added is "     \
     "kept here, and the same command goes on from there; with --in-place"
-#define TIME_OPTIONS                                                                               \
-    {"queue-timeout",                                                                              \
-     OPTION_QUEUE_TIMEOUT,                                                                         \
-     "TIME",                                                                                       \
-     0,                                                                                            \
-     "end the job if it has not begun by then, as 30s or 10m",                                     \
-     0},                                                                                           \
-    {                                                                                              \
-        "deadline", OPTION_DEADLINE, "TIME", 0, "end the job if it is not computed by then", 0     \
-    }
 #define MODE_DOC                                                                                   \
     "what near() and windows that name none have beyond the ends of an axis: edge (without it), "  \
     "constant (0) or constant=VALUE, reflect, symmetric, wrap"
@@ -71,7 +59,7 @@ static const struct argp_option run_argp_options[] = {
     {"mode", OPTION_MODE, "NAME", 0, MODE_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
-    TIME_OPTIONS,
+    CTL_TIME_OPTIONS,
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the outcome as JSON", 0},
     {"all", OPTION_ALL, NULL, 0, "print all elements, not the first of long arrays", 0},
@@ -141,9 +129,9 @@ static error_t parse_run_option(int key, char *arg, struct argp_state *state)
         return 0;
     case OPTION_MODE: o->has_mode = true; return read_mode(arg, &o->beyond, state);
     case OPTION_REPEAT: return read_repeats(arg, &o->n_repeats, state);
-    case OPTION_QUEUE_TIMEOUT:
-        return ctl_read_time("queue-timeout", arg, &o->queue_timeout_ms, state);
-    case OPTION_DEADLINE: return ctl_read_time("deadline", arg, &o->deadline_ms, state);
+    case CTL_OPTION_QUEUE_TIMEOUT:
+    case CTL_OPTION_DEADLINE:
+        return ctl_parse_times(key, arg, &o->queue_timeout_ms, &o->deadline_ms, state);
     case OPTION_PRIORITY: return ctl_read_priority(arg, &o->priority, state);
     case ARGP_KEY_ARG:
         if (!o->expression) {
@@ -202,7 +190,7 @@ static const struct argp_option submit_argp_options[] = {
     {"mode", OPTION_MODE, "NAME", 0, MODE_DOC, 0},
     {"tf32", OPTION_TF32, NULL, 0, TF32_DOC, 0},
     {"priority", OPTION_PRIORITY, "N", 0, "-100 to 100 among your own jobs", 0},
-    TIME_OPTIONS,
+    CTL_TIME_OPTIONS,
     {"label", 'l', "TEXT", 0, "shown in lists of jobs", 0},
     {"json", OPTION_JSON, NULL, 0, "print the number as JSON", 0},
     {"explain", OPTION_EXPLAIN, NULL, OPTION_HIDDEN, "", 0},

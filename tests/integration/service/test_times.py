@@ -153,6 +153,7 @@ def test_times_go_on_while_a_daemon_leaves(start, tmp_path):
 
 def test_the_options(slow, tmp_path):
     np.save(tmp_path / "a.npy", np.arange(1 << 20) * 1.0)
+    np.save(tmp_path / "i.npy", np.arange(9))
     with open(tmp_path / "zeros.raw", "wb") as zeros:
         zeros.truncate(256 << 20)
     said = ["run", "sum(a)", f"a={tmp_path}/zeros.raw:f8:32x1048576", "-l", "fault:slow"]
@@ -169,9 +170,14 @@ def test_the_options(slow, tmp_path):
         done = slow.ctl("wait", job.stdout.strip(), check=False)
         assert done.returncode == 1 and "[queue-timeout]" in done.stderr and not out.exists()
         for words in (["run", "--repeat", "3", "a*2", f"a={tmp_path}/a.npy", "-o", tmp_path / "s.npy"],
-                      ["svd", f"{tmp_path}/zeros.raw:f8:32768x4", "-o", tmp_path / "s.npz"]):
-            done = slow.ctl(*words, "--queue-timeout", ".2", check=False)
-            assert done.returncode == 1 and "[queue-timeout]" in done.stderr
+                      ["svd", f"{tmp_path}/zeros.raw:f8:32768x4", "-o", tmp_path / "s.npz"],
+                      ["flip", f"{tmp_path}/a.npy", "-o", tmp_path / "f.npy"],
+                      ["take", f"{tmp_path}/a.npy", f"{tmp_path}/i.npy", "-o", tmp_path / "t.npy"],
+                      ["matmul", f"{tmp_path}/a.npy", f"{tmp_path}/a.npy", "-o", tmp_path / "m.npy"],
+                      ["convert", "--dtype", "f4", f"{tmp_path}/a.npy", tmp_path / "c.npy"],
+                      ["random", "normal", "--shape", "9,9", "--seed", "1", "-o", tmp_path / "n.npy"]):
+            done = slow.ctl(*words, "--queue-timeout", ".05", check=False)
+            assert done.returncode == 1 and "[queue-timeout]" in done.stderr, words
         for job in jobs:
             w.call("job.cancel", job=job)
     for word in ("0", "-1", "5 s", "1y", "nan", "inf", "50d", "", "0.1ms", "0x10", "1e3", "1.2.3"):
