@@ -88,41 +88,6 @@ static int factorise(const struct lapack *lapack, int n, double *a)
     return info;
 }
 
-int dense_cholesky(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error)
-{
-    const struct lapack *lapack;
-    int r = check_sizes(1, &n, error);
-    if (r == 0)
-        r = lapack_begin(false, &lapack, error);
-    if (r)
-        return r;
-    int info = factorise(lapack, (int)n, a);
-    lapack_end(lapack);
-    for (int64_t i = 0; i < n; i++)
-        memset(a + i * n + i + 1, 0, sizeof(*a) * (size_t)(n - i - 1));
-    *ret_bad = info;
-    return info < 0 ? trouble("dpotrf", info, error) : 0;
-}
-
-int dense_invert(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error)
-{
-    const struct lapack *lapack;
-    int r = check_sizes(1, &n, error);
-    if (r == 0)
-        r = lapack_begin(false, &lapack, error);
-    if (r)
-        return r;
-    int n_int = (int)n, width = least_one(n), info = factorise(lapack, n_int, a);
-    if (info == 0)
-        lapack->dpotri_("U", &n_int, a, &width, &info, 1);
-    lapack_end(lapack);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = i + 1; j < n; j++)
-            a[i * n + j] = a[j * n + i];
-    *ret_bad = info;
-    return info < 0 ? trouble("dpotri", info, error) : 0;
-}
-
 static double largest_diagonal(int64_t n, const double *g)
 {
     double largest = 0;

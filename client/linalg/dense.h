@@ -17,19 +17,12 @@ struct dense_product {
 int dense_multiply(const struct dense_product *product, const double *a, const double *b, double *c,
                    struct gad_error *error) GAD_MUST_CHECK;
 
-/* The upper or lower half becomes a factor: a = L @ L.T, the other half is zeroed. *ret_bad: 0, or
- * the number, from 1, of the first leading minor that is not positive; `a` is then spoilt. */
-int dense_cholesky(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error) GAD_MUST_CHECK;
-
 /* Solves g @ x = row for each row of `rows`, in place: rows = rows @ inv(g). g is symmetric and
  * positive semidefinite, and stays. `ridge` is added to its diagonal; where that is singular to
  * working precision the least ridge that works is (a power of ten times that precision).
  * *ret_added: so much more than was asked for; 0: nothing was wrong. */
 int dense_solve_rows(int64_t n, const double *g, double ridge, int64_t n_rows, double *rows,
                      double *ret_added, struct gad_error *error) GAD_MUST_CHECK;
-
-/* The inverse of a symmetric positive definite matrix, in place; *ret_bad as of cholesky. */
-int dense_invert(int64_t n, double *a, int64_t *ret_bad, struct gad_error *error) GAD_MUST_CHECK;
 
 /* a, of m >= n, becomes Q of a = Q @ R; ret_r, n x n: R, whose diagonal has any sign. May be NULL.
  */

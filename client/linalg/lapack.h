@@ -28,8 +28,6 @@
     X(void, dpotrs_,                                                                               \
       (const char *uplo, const int *n, const int *nrhs, const double *a, const int *lda,           \
        double *b, const int *ldb, int *info, size_t))                                              \
-    X(void, dpotri_,                                                                               \
-      (const char *uplo, const int *n, double *a, const int *lda, int *info, size_t))              \
     X(void, dpocon_,                                                                               \
       (const char *uplo, const int *n, const double *a, const int *lda, const double *anorm,       \
        double *rcond, double *work, int *iwork, int *info, size_t))                                \
