@@ -23,6 +23,7 @@
 #include "client/formats/hdf5/writing/hdf5_undo.h"
 #include "client/formats/files/file_lock.h"
 #include "client/formats/hdf5/hdf5_provider.h"
+#include "client/formats/hdf5/reading/hdf5_stored.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -116,6 +117,8 @@ hid_t hdf5_file_access(bool for_writing)
     /* Where many bytes begin with a block, as in our other files, the system can share blocks. */
     if (fapl > 0 && for_writing &&
         (H5Pset_alignment(fapl, 1 << 20, 4096) < 0 || hdf5_driver_use(fapl) < 0))
+        hdf5_close(&fapl);
+    if (fapl > 0 && !for_writing && hdf5_stored_use(fapl) < 0)
         hdf5_close(&fapl);
     return fapl;
 }

@@ -16,13 +16,17 @@
  * widths. Chunks that were never written, of a dataset that says its fill value is not to be used,
  * leave the block untouched in HDF5: such blocks are cleared first, as h5py does.
  *
- * Called by the pump's thread (fill), by hdf5_file.c (suspend) and at the array's end.
+ * Stored chunks are found under HDF5's lock and read outside of it, by many threads at a time. What
+ * was read while the file was closed here, and so may have been written to, is read once more.
+ *
+ * Called by the pump's threads (fill), by hdf5_file.c (suspend) and at the array's end.
  */
 #include "client/formats/hdf5/hdf5_provider.h"
 #include "client/formats/hdf5/hdf5_chunks.h"
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_others.h"
 #include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/hdf5/reading/hdf5_stored.h"
 #include "proto/box.h"
 #include "proto/util.h"
 
@@ -36,7 +40,6 @@
 #define MAX_CACHE_BYTES  (UINT64_C(64) << 20)
 #define N_SLABS          3 /* blocks are asked for out of order, across the border of two */
 #define MAX_CACHED_CHUNK (UINT64_C(1) << 30)
-#define MAX_STORED_CHUNK (UINT64_C(4) << 30)
 #define MAX_SPREAD       16 /* times as much as is selected may be read */
 
 struct hdf5_provider {
@@ -49,8 +52,9 @@ struct hdf5_provider {
     struct selection selection; /* what the blocks are of */
     uint64_t cache_bytes, n_cached;
     hid_t file, id, type; /* negative while closed */
-    bool may_skip;        /* HDF5 may leave parts of a block untouched */
-    bool has_plain_ends;  /* chunks that the dataset's end cuts have no filters */
+    struct hdf5_beside beside;
+    bool may_skip;       /* HDF5 may leave parts of a block untouched */
+    bool has_plain_ends; /* chunks that the dataset's end cuts have no filters */
     hsize_t chunk_dims[H5S_MAX_RANK];
     bool is_outdated;          /* the dataset has got storage meanwhile */
     struct hdf5_others others; /* of who watches */
@@ -100,6 +104,7 @@ struct hdf5_provider *hdf5_provider_new(const char *path, const char *dataset,
     if (!provider)
         return NULL;
     provider->file = provider->id = provider->type = H5I_INVALID_HID;
+    provider->beside.fd = -1;
     provider->st = *st;
     provider->selection = *selection;
     memcpy(provider->shape, shape, (size_t)selection->source_ndim * sizeof(*shape));
@@ -124,6 +129,7 @@ static void close_dataset(struct hdf5_provider *provider)
     hdf5_close(&provider->type);
     hdf5_close(&provider->id);
     hdf5_close(&provider->file);
+    hdf5_beside_close(&provider->beside);
 }
 
 static void forget(struct hdf5_provider *provider)
@@ -143,6 +149,7 @@ struct hdf5_provider *hdf5_provider_free(struct hdf5_provider *provider)
     if (!provider)
         return NULL;
     forget(provider);
+    close_fd(&provider->beside.fd);
     hdf5_others_deinit(&provider->others);
     free(provider->buffer);
     free(provider->path);
@@ -217,8 +224,10 @@ static void read_chunk_options(struct hdf5_provider *provider)
 static void note_own_file(struct hdf5_provider *provider)
 {
     _cleanup_hid_ hid_t file = provider->id > 0 ? H5Iget_file_id(provider->id) : H5I_INVALID_HID;
-    if (file <= 0 || fstat(hdf5_file_fd(file), &provider->own_st) < 0)
+    int fd = file > 0 ? hdf5_file_fd(file) : -1;
+    if (fstat(fd, &provider->own_st) < 0)
         provider->own_st = provider->st;
+    hdf5_beside_open(&provider->beside, fd, &provider->own_st);
 }
 
 static int open_dataset(struct hdf5_provider *provider)
@@ -417,58 +426,29 @@ static bool is_left_plain(const struct hdf5_provider *provider, const int64_t *p
     return false;
 }
 
-/* HDF5 1.10 fails for a chunk that was never written too: only its own words tell, or a walk
- * through the whole index, which a damaged one does not survive. */
-static bool is_never_written(const struct hdf5_provider *provider, const hsize_t *offsets,
-                             const char *reason)
+/* may_find false: HDF5 reads. */
+static int fetch(struct hdf5_provider *provider, const int64_t *place, bool may_find,
+                 struct chunk_bytes *ret_bytes, struct hdf5_where *ret_where)
 {
-    hsize_t n_bytes = 0;
-    haddr_t address = 0;
-    unsigned mask;
-    if (strstr(reason, "storage is not allocated"))
-        return true;
-    return H5Dget_chunk_info_by_coord(provider->id, offsets, &mask, &address, &n_bytes) >= 0 &&
-           address == HADDR_UNDEF;
-}
-
-static int fetch(struct hdf5_provider *provider, const int64_t *place,
-                 struct chunk_bytes *ret_bytes)
-{
-    hsize_t offsets[H5S_MAX_RANK], n_bytes = 0;
+    hsize_t offsets[H5S_MAX_RANK];
     for (int i = 0; i < provider->selection.source_ndim; i++)
         offsets[i] = (hsize_t)place[i];
-    H5Eclear2(H5E_DEFAULT);
-    if (H5Dget_chunk_storage_size(provider->id, offsets, &n_bytes) < 0) {
-        hdf5_reason(ret_bytes->reason, sizeof(ret_bytes->reason));
-        if (!is_never_written(provider, offsets, ret_bytes->reason))
-            return EIO;
-        n_bytes = 0;
-    }
-    ret_bytes->is_absent = n_bytes == 0;
-    if (n_bytes == 0)
-        return 0;
-    if (n_bytes > MAX_STORED_CHUNK)
-        return EFBIG;
-    if (chunk_bytes_reserve(ret_bytes, (size_t)n_bytes) < 0)
-        return ENOMEM;
-    if (H5Dread_chunk(provider->id, H5P_DEFAULT, offsets, &ret_bytes->skipped, ret_bytes->data) <
-        0) {
-        hdf5_reason(ret_bytes->reason, sizeof(ret_bytes->reason));
-        return EIO;
-    }
-    if (is_left_plain(provider, place))
+    int r = hdf5_stored_fetch(provider->id, offsets,
+                              may_find && provider->others.n == 0 ? &provider->beside : NULL,
+                              ret_bytes, ret_where);
+    if (r == 0 && !ret_bytes->is_absent && is_left_plain(provider, place))
         ret_bytes->skipped = UINT32_MAX;
-    return 0;
+    return r;
 }
 
-int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
-                        struct chunk_bytes *ret_bytes)
+static int fetch_inside(struct hdf5_provider *provider, const int64_t *place, bool may_find,
+                        struct chunk_bytes *ret_bytes, struct hdf5_where *ret_where)
 {
-    struct hdf5_provider *provider = state;
     HDF5_SCOPE(scope);
+    ret_where->address = HADDR_UNDEF;
     int r = open_dataset(provider);
     if (r == 0)
-        r = fetch(provider, place, ret_bytes);
+        r = fetch(provider, place, may_find, ret_bytes, ret_where);
     else if (*provider->reason)
         snprintf(ret_bytes->reason, sizeof(ret_bytes->reason), "%s", provider->reason);
     *provider->reason = '\0';
@@ -479,6 +459,17 @@ int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
     snprintf(ret_bytes->reason, sizeof(ret_bytes->reason), "'%.120s' has changed meanwhile",
              changed);
     return ESTALE;
+}
+
+int hdf5_provider_fetch(void *state, uint64_t index, const int64_t *place,
+                        struct chunk_bytes *ret_bytes)
+{
+    struct hdf5_provider *provider = state;
+    struct hdf5_where where;
+    int r = fetch_inside(provider, place, true, ret_bytes, &where);
+    if (r == 0 && !hdf5_beside_read(&provider->beside, &where, ret_bytes))
+        r = fetch_inside(provider, place, false, ret_bytes, &where); /* it says what is wrong */
+    return r;
 }
 
 /* Of a file with a user block HDF5's versions disagree where it begins to count. */
