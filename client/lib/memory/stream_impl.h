@@ -38,8 +38,9 @@ struct gad_stream {
     bool has_job_ended;
     struct gad_error failure, job_error;
     int job_status;
-    uint64_t at;      /* bytes that have moved */
-    uint32_t current; /* the slot that was used last */
+    uint64_t at;       /* bytes that have moved */
+    uint32_t current;  /* the slot that was used last */
+    uint32_t n_untold; /* answers that the worker may not know of */
     struct stream_slot slots[RING_MAX_SLOTS];
 };
 

@@ -19,6 +19,10 @@
 
 #include <string.h>
 
+/* The worker is told when this part of the ring was answered, or a call has moved all that it can:
+ * a signal costs both sides about as much as copying a block does. */
+#define TELL_PART 4
+
 /* The place in the array, in bytes, of a block's byte; the byte begins a run or is in one. */
 static uint64_t place_of(const struct gad_stream *stream, const struct stream_slot *slot,
                          uint64_t in_block)
@@ -48,12 +52,20 @@ static void measure(const struct gad_stream *stream, struct stream_slot *slot)
     slot->next = slot->n_bytes > 0 ? place_of(stream, slot, 0) : UINT64_MAX;
 }
 
+static void tell(struct gad_stream *stream)
+{
+    if (stream->n_untold > 0)
+        feed_tell(stream->feed);
+    stream->n_untold = 0;
+}
+
 static void answer(struct gad_stream *stream, uint32_t index, int status)
 {
     struct stream_slot *slot = &stream->slots[index];
     slot->next = UINT64_MAX;
     feed_answer(stream->feed, index, status);
-    feed_tell(stream->feed);
+    if (++stream->n_untold > stream->feed->ring.n_slots / TELL_PART)
+        tell(stream);
 }
 
 /* Whether the worker asks for the slot's block. */
@@ -103,7 +115,7 @@ static char *place_in_slot(const struct gad_stream *stream, uint64_t *ret_n_byte
     return feed_slot_memory(stream->feed, stream->current) + slot->n_moved;
 }
 
-void stream_advance(struct gad_stream *stream, uint64_t n_bytes)
+static void advance(struct gad_stream *stream, uint64_t n_bytes)
 {
     struct stream_slot *slot = &stream->slots[stream->current];
     slot->n_moved += n_bytes;
@@ -116,6 +128,12 @@ void stream_advance(struct gad_stream *stream, uint64_t n_bytes)
         slot->next = UINT64_MAX;
 }
 
+void stream_advance(struct gad_stream *stream, uint64_t n_bytes)
+{
+    advance(stream, n_bytes);
+    tell(stream);
+}
+
 /* The next part of one block. */
 static uint64_t move_part(struct gad_stream *stream, char *bytes, uint64_t n_bytes)
 {
@@ -123,7 +141,7 @@ static uint64_t move_part(struct gad_stream *stream, char *bytes, uint64_t n_byt
     char *in_slot = place_in_slot(stream, &n_there);
     uint64_t n = min_u64(n_bytes, n_there);
     memcpy(stream->is_output ? bytes : in_slot, stream->is_output ? in_slot : bytes, n);
-    stream_advance(stream, n);
+    advance(stream, n);
     return n;
 }
 
@@ -142,6 +160,7 @@ uint64_t stream_move(struct gad_stream *stream, char *bytes, uint64_t n_bytes, b
             break;
         n_moved += move_part(stream, bytes + n_moved, n_bytes - n_moved);
     }
+    tell(stream);
     return n_moved;
 }
 
@@ -150,10 +169,13 @@ char *stream_place(struct gad_stream *stream, uint64_t *ret_n_bytes)
     bool is_stuck;
     if (!stream->feed)
         return NULL;
-    if (has_next(stream, &is_stuck))
-        return place_in_slot(stream, ret_n_bytes);
-    feed_wish(stream->feed, RING_TELL_ONCE); /* what came since is not signalled */
-    if (has_next(stream, &is_stuck))
+    bool is_there = has_next(stream, &is_stuck);
+    if (!is_there) {
+        feed_wish(stream->feed, RING_TELL_ONCE); /* what came since is not signalled */
+        is_there = has_next(stream, &is_stuck);
+    }
+    tell(stream);
+    if (is_there)
         return place_in_slot(stream, ret_n_bytes);
     if (is_stuck)
         stream_fail_stuck(stream);
@@ -164,11 +186,12 @@ void stream_answer_last(struct gad_stream *stream)
 {
     if (feed_has_request(stream->feed, stream->current))
         answer(stream, stream->current, 0);
+    tell(stream);
 }
 
 void stream_forget_slots(struct gad_stream *stream)
 {
     for (uint32_t i = 0; i < RING_MAX_SLOTS; i++)
         stream->slots[i] = (struct stream_slot){.next = UINT64_MAX};
-    stream->current = 0;
+    stream->current = stream->n_untold = 0;
 }
