@@ -137,6 +137,8 @@ int products_apply(struct compiler *c, const struct ast_node *n, const struct va
 {
     uint16_t src[2] = {0}, node;
     int r = 0;
+    if (args[0].is_turned)
+        return tensordot_apply(c, n, args, ret);
     for (unsigned i = 0; r == 0 && i < 2; i++)
         r = products_operand(c, n, &args[i], i, &src[i]);
     if (r == 0)

@@ -95,30 +95,19 @@ static int check_axes(struct compiler *c, const struct ast_node *n,
     return s->n > 0 ? 0 : bad_axes(c, n, "no axis is summed");
 }
 
-int tensordot_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
-                    struct value *ret)
+/* Of axes that are checked. */
+static int make(struct compiler *c, const struct ast_node *n, const uint16_t *src,
+                const struct summed *summed, enum dtype d, struct value *ret)
 {
-    struct summed summed;
-    uint16_t src[2] = {0}, node;
     int64_t dims[2 * ARRAY_MAX_NDIM];
     uint32_t axes[2] = {0};
-    int r = 0, ndim = 0;
-    for (unsigned i = 0; r == 0 && i < 2; i++)
-        r = products_operand(c, n, &args[i], i, &src[i]);
-    if (r)
-        return r;
-    enum dtype d = dtype_promote(types_of_node(c, src[0]), types_of_node(c, src[1]));
-    if (!dtype_is_float(d))
-        return rules_bad_dtype(c, n, d, "floats", "it sums floats");
+    uint16_t node;
+    int r, ndim = 0;
     const struct shape *const shapes[2] = {&c->graph.shapes[c->graph.nodes[src[0]].shape],
                                            &c->graph.shapes[c->graph.nodes[src[1]].shape]};
-    r = read_pairs(c, n, shapes, &summed);
-    r = r ? r : check_axes(c, n, shapes, &summed);
-    if (r)
-        return r;
     for (unsigned i = 0; i < 2; i++) {
-        for (int k = 0; k < summed.n; k++)
-            axes[i] |= UINT32_C(1) << summed.axes[i][k];
+        for (int k = 0; k < summed->n; k++)
+            axes[i] |= UINT32_C(1) << summed->axes[i][k];
         for (int k = 0; k < shapes[i]->ndim; k++)
             if (!(axes[i] >> k & 1))
                 dims[ndim++] = shapes[i]->dims[k];
@@ -147,4 +136,27 @@ int tensordot_apply(struct compiler *c, const struct ast_node *n, const struct v
     c->product_column = compiler_keep_column(c, n->column);
     r = graph_find_or_add(c, &key, &node);
     return r ? r : types_set_node(node, ret);
+}
+
+int tensordot_apply(struct compiler *c, const struct ast_node *n, const struct value *args,
+                    struct value *ret)
+{
+    struct summed summed;
+    uint16_t src[2] = {0};
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < 2; i++)
+        r = products_operand(c, n, &args[i], i, &src[i]);
+    if (r)
+        return r;
+    enum dtype d = dtype_promote(types_of_node(c, src[0]), types_of_node(c, src[1]));
+    if (!dtype_is_float(d))
+        return rules_bad_dtype(c, n, d, "floats", "it sums floats");
+    const struct shape *const shapes[2] = {&c->graph.shapes[c->graph.nodes[src[0]].shape],
+                                           &c->graph.shapes[c->graph.nodes[src[1]].shape]};
+    if (args[0].is_turned) /* x.T @ y */
+        summed = (struct summed){.n = 1};
+    else
+        r = read_pairs(c, n, shapes, &summed);
+    r = r ? r : check_axes(c, n, shapes, &summed);
+    return r ? r : make(c, n, src, &summed, d, ret);
 }

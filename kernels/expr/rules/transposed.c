@@ -3,10 +3,12 @@
  *     (a @ b).T               b.T @ a.T
  *     (exp(a @ b) + 1).T      exp(b.T @ a.T) + 1
  *     a.T                     the argument, read along with a matrix (see product_passes.c)
+ *     (a - mean(a, axis=0)).T @ b    tensordot(a - mean(a, axis=0), b, (0, 0))
  *
  * So nothing is moved, and no pass is added: what is left are transposed arguments, which operands
  * of products may have. What has fewer axes than it meets would be spread along others, and what
- * other passes make is as it is: these are refused. The last two axes are exchanged either way;
+ * other passes make is as it is: of these a product sums along rows where they are its left
+ * operand, else they are refused. The last two axes are exchanged either way;
  * `.T` is for at most two.
  *
  * Called by types.c.
@@ -126,6 +128,21 @@ static int turn_all(struct turning *t, uint16_t root, uint16_t *ret)
     return 0;
 }
 
+/* `.T` of floats, and nobody else has it. */
+static bool is_left_operand(const struct compiler *c, const struct ast_node *n, uint16_t node)
+{
+    const struct ast *ast = &c->ast;
+    uint32_t own = (uint32_t)(n - ast->nodes), n_parents = 0;
+    bool is_left = false;
+    for (uint32_t i = own + 1; i < ast->n_nodes; i++)
+        for (unsigned k = 0; k < ast->nodes[i].n_children; k++)
+            if (ast->nodes[i].children[k] == own) {
+                n_parents++;
+                is_left = ast->nodes[i].kind == AST_OP && ast->nodes[i].op == OP_MATMUL && k == 0;
+            }
+    return n_parents == 1 && is_left && dtype_is_float(types_of_node(c, node));
+}
+
 int turned_apply(struct compiler *c, const struct ast_node *n, const struct value *arg,
                  struct value *ret)
 {
@@ -145,7 +162,12 @@ int turned_apply(struct compiler *c, const struct ast_node *n, const struct valu
         error_found(c->error, "%d", ndim);
         return r;
     }
+    uint16_t turned = node;
     if (ndim > 1)
-        r = turn_all(&t, node, &node);
-    return r ? r : types_set_node(node, ret);
+        r = turn_all(&t, node, &turned);
+    if (r != GAD_BAD_EXPRESSION || ndim != 2 || !is_left_operand(c, n, node))
+        return r ? r : types_set_node(turned, ret);
+    r = types_set_node(node, ret);
+    ret->is_turned = true;
+    return r;
 }

@@ -14,6 +14,7 @@ struct value {
         __int128 integer; /* VALUE_BOOL (0, 1) and VALUE_INTEGER */
         double number;    /* VALUE_FLOAT */
     };
+    bool is_turned; /* VALUE_NODE: the transposed is meant, by the product that it is left in */
 };
 
 enum ast_kind {

@@ -429,3 +429,17 @@ def test_a_stage_that_reads_an_operand_of_the_heap_only_as_transposed(gd, text):
     named = {"a": some("f8", 300, 40), "b": some("f8", 300, 7, seed=2), "d": some("f8", 40, 7, seed=3)}
     used = {name: one for name, one in named.items() if name in text}
     close(gd.evaluate(text, **used), eval(text, {}, named), 1e4)
+
+
+@pytest.mark.parametrize("text", ["(a - mean(a, axis=0)).T @ b", "((a - mean(a, axis=0)) / std(a, axis=0)).T @ b[:, 0]",
+                                  "c = a - mean(a, axis=0); (a - mean(a, axis=0)).T @ c"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_reduction_within_what_is_transposed(gd, text, dtype):
+    """A product of such a left operand sums along its rows."""
+    a, b = some(dtype, 300, 40) + np.dtype(dtype).type(9), some(dtype, 300, 7, seed=2)
+    c = (a - a.mean(0)).astype("f8")
+    scaled = "std" in text
+    text, b = text.replace("b[:, 0]", "b"), b[:, 0] if scaled else b
+    named = {"a": a, "b": b} if "b" in text else {"a": a}
+    want = ((c / c.std(0) if scaled else c).T @ (b if "b" in text else c)).astype(dtype)
+    close(gd.evaluate(text, **named), want, 1e3)

@@ -173,6 +173,17 @@ Test(expr_products, turn_what_is_transposed)
         {"(m @ n - sum(n, axis=0)).T",
          "bad-expression: column 25: .T of what is spread along rows; write the vector as a matrix "
          "of one row"},
+        {"(f4 - mean(f4, axis=0)).T @ f4", "float32 (4, 4)"},
+        {"(f4 - mean(f4, axis=0)).T @ (f4 - mean(f4, axis=0))", "float32 (4, 4)"},
+        {"p = (f4 - mean(f4, axis=0)).T; p @ f4",
+         "bad-expression: column 28: .T of what is spread along rows; write the vector as a matrix "
+         "of one row"},
+        {"f4 @ (f4 - mean(f4, axis=0)).T",
+         "bad-expression: column 29: .T of what is spread along rows; write the vector as a matrix "
+         "of one row"},
+        {"(m - sum(m, axis=0)).T @ m", "float32 (4, 4)"},
+        {"(f4 - mean(f4, axis=0)).T @ f4.T",
+         "bad-shape: column 27: tensordot: axes that are summed together differ in length"},
         {"(m @ n).sum()", "bad-expression: column 9: there are no methods, write sum(x)"},
         {"(s @ s.mT).T",
          "bad-shape: column 11: .T of 3 axes: write .mT, which exchanges the last two axes"},
