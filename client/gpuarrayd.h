@@ -594,7 +594,7 @@ enum gad_status gad_run(struct gad_client *client, const struct gad_job_options 
 #include "gpuarrayd-linalg.h"
 #include "gpuarrayd-many.h"
 #include "gpuarrayd-meaning.h"
-#include "gpuarrayd-move.h"
+#include "gpuarrayd-picture.h"
 #include "gpuarrayd-product.h"
 #include "gpuarrayd-random.h"
 #include "gpuarrayd-stream.h"

@@ -149,7 +149,7 @@ for path in sorted((TOP / "tests").rglob("*.[ch]")):
 PACKAGE = TOP / "client/python"
 PUBLIC = {"gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-function.h",
             "gpuarrayd-jobs.h", "gpuarrayd-linalg.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
-          "gpuarrayd-matrix.h", "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-solve.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-tensor.h", "gpuarrayd-status.h"}
+          "gpuarrayd-matrix.h", "gpuarrayd-picture.h", "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-solve.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-tensor.h", "gpuarrayd-status.h"}
 for path in sorted(PACKAGE.glob("core/**/*.[ch]")):
     for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
         if included not in PUBLIC and not (PACKAGE / included).exists():

@@ -13,7 +13,7 @@
  * by people who see few of them, too (those of Okabe and Ito).
  */
 #include "client/ctl/picture/chart.h"
-#include "client/ctl/picture/svg.h"
+#include "client/picture/svg.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Charts of numbers over time, one below the other in one picture. */
 #pragma once
 
-#include "client/ctl/picture/axis.h"
+#include "client/picture/axis.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
  * Called by show.c.
  */
 #include "client/ctl/picture/half_blocks.h"
+#include "client/picture/colours.h"
+#include "client/picture/scale.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -23,6 +25,11 @@
 #define MOST_COLUMNS 1000u
 
 static const char ramp[] = " .:-=+*#%@";
+
+struct shown {
+    const struct gad_picture *of;
+    struct scale scale;
+};
 
 struct pixel {
     bool is_drawn;
@@ -121,7 +128,7 @@ static void put_line(FILE *file, enum half_blocks_kind kind, unsigned n, const s
 
 /* Pixels --------------------------------------------------------------------------------------- */
 
-static struct pixel pixel_at(double place, enum colour_map map)
+static struct pixel pixel_at(double place, enum gad_colours map)
 {
     size_t n = sizeof(ramp) - 2;
     double at = fmin(fmax(place, 0), 1) * (double)n;
@@ -130,29 +137,29 @@ static struct pixel pixel_at(double place, enum colour_map map)
 }
 
 /* How many pixels a cell is high and wide: as many, where cells have as many elements. */
-static void choose_zoom(const struct half_blocks_terminal *t, const struct preview *p,
+static void choose_zoom(const struct half_blocks_terminal *t, const struct shown *p,
                         unsigned *ret_rows, unsigned *ret_columns)
 {
     struct preview_options most;
     half_blocks_limits(t, false, &most);
-    unsigned rows = most.most_rows / p->n_rows, columns = most.most_columns / p->n_columns;
-    if (p->is_even)
+    unsigned rows = most.most_rows / p->of->n_rows, columns = most.most_columns / p->of->n_columns;
+    if (p->of->is_even)
         rows = columns = rows < columns ? rows : columns;
     *ret_rows = rows < 1 ? 1 : rows > MOST_ZOOM ? MOST_ZOOM : rows;
     *ret_columns = columns < 1 ? 1 : columns > MOST_ZOOM ? MOST_ZOOM : columns;
 }
 
-static void draw_image(FILE *file, const struct half_blocks_terminal *t, const struct preview *p,
-                       enum colour_map map, struct pixel *rows)
+static void draw_image(FILE *file, const struct half_blocks_terminal *t, const struct shown *p,
+                       struct pixel *rows)
 {
     unsigned high, wide;
     choose_zoom(t, p, &high, &wide);
-    unsigned n = p->n_columns * wide, n_rows = p->n_rows * high;
+    unsigned n = p->of->n_columns * wide, n_rows = p->of->n_rows * high;
     for (unsigned y = 0; y < n_rows; y++) {
         struct pixel *row = rows + (y % 2) * (size_t)n;
-        const double *means = p->means + (size_t)(y / high) * p->n_columns;
+        const double *means = p->of->means + (size_t)(y / high) * p->of->n_columns;
         for (unsigned x = 0; x < n; x++)
-            row[x] = pixel_at(preview_place(p, means[x / wide]), map);
+            row[x] = pixel_at(scale_place(&p->scale, means[x / wide]), p->of->colours);
         if (y % 2 == 1)
             put_line(file, t->kind, n, rows, rows + n);
         else if (y + 1 == n_rows)
@@ -161,34 +168,34 @@ static void draw_image(FILE *file, const struct half_blocks_terminal *t, const s
 }
 
 /* How high a value is among n pixels, from below. */
-static unsigned level_of(const struct preview *p, double value, unsigned n)
+static unsigned level_of(const struct shown *p, double value, unsigned n)
 {
-    return (unsigned)lround(fmin(fmax(preview_place(p, value), 0), 1) * (n - 1));
+    return (unsigned)lround(fmin(fmax(scale_place(&p->scale, value), 0), 1) * (n - 1));
 }
 
-static struct pixel line_pixel(const struct preview *p, unsigned cell, unsigned level, unsigned n)
+static struct pixel line_pixel(const struct shown *p, unsigned cell, unsigned level, unsigned n)
 {
     struct pixel none = {.character = ' '};
-    if (isnan(p->means[cell]))
+    if (isnan(p->of->means[cell]))
         return level == 0 ? (struct pixel){true, COLOUR_NOTHING, '?'} : none;
-    if (level == level_of(p, p->means[cell], n))
-        return (struct pixel){true, colour_of(COLOURS_VIRIDIS, 0.85), '*'};
-    if (level >= level_of(p, p->lows[cell], n) && level <= level_of(p, p->highs[cell], n))
-        return (struct pixel){true, colour_of(COLOURS_VIRIDIS, 0.35), ':'};
+    if (level == level_of(p, p->of->means[cell], n))
+        return (struct pixel){true, colour_of(GAD_VIRIDIS, 0.85), '*'};
+    if (level >= level_of(p, p->of->lows[cell], n) && level <= level_of(p, p->of->highs[cell], n))
+        return (struct pixel){true, colour_of(GAD_VIRIDIS, 0.35), ':'};
     return none;
 }
 
-static void draw_line(FILE *file, const struct half_blocks_terminal *t, const struct preview *p,
+static void draw_line(FILE *file, const struct half_blocks_terminal *t, const struct shown *p,
                       struct pixel *rows)
 {
     bool is_ascii = t->kind == HALF_BLOCKS_ASCII;
     struct preview_options most;
     half_blocks_limits(t, false, &most);
     unsigned n_rows = most.most_rows < LINE_PIXELS ? most.most_rows : LINE_PIXELS;
-    unsigned zoom = t->n_columns / p->n_columns, n, step = is_ascii ? 1 : 2;
+    unsigned zoom = t->n_columns / p->of->n_columns, n, step = is_ascii ? 1 : 2;
     n_rows /= is_ascii ? 2 : 1;
     zoom = zoom < 1 ? 1 : zoom > MOST_ZOOM ? MOST_ZOOM : zoom;
-    n = p->n_columns * zoom;
+    n = p->of->n_columns * zoom;
     for (unsigned y = 0; y < n_rows; y += step) {
         for (unsigned i = 0; i < step; i++)
             for (unsigned x = 0; x < n; x++)
@@ -199,19 +206,20 @@ static void draw_line(FILE *file, const struct half_blocks_terminal *t, const st
 
 /* The scale ------------------------------------------------------------------------------------ */
 
-static void draw_scale(FILE *file, const struct half_blocks_terminal *t, const struct preview *p,
-                       enum colour_map map, const char *units)
+static void draw_scale(FILE *file, const struct half_blocks_terminal *t, const struct shown *p)
 {
+    const char *units = p->of->units;
     struct pixel cells[SCALE_CELLS];
     const char *comma = units && units[0] ? ", " : "  ";
-    if (isnan(p->least)) {
-        fputs(p->has_nothing ? "nothing but NaN and fill values\n" : "nothing finite\n", file);
+    if (isnan(p->scale.least)) {
+        fputs(p->scale.has_nothing ? "nothing but NaN and fill values\n" : "nothing finite\n",
+              file);
         return;
     }
-    fprintf(file, "%.6g ", p->least);
-    if (!p->is_line && p->greatest > p->least && t->n_columns > 2 * SCALE_CELLS) {
+    fprintf(file, "%.6g ", p->scale.least);
+    if (!p->of->is_line && p->scale.greatest > p->scale.least && t->n_columns > 2 * SCALE_CELLS) {
         for (unsigned i = 0; i < SCALE_CELLS; i++)
-            cells[i] = pixel_at((double)i / (SCALE_CELLS - 1), map);
+            cells[i] = pixel_at((double)i / (SCALE_CELLS - 1), p->of->colours);
         for (unsigned i = 0; i < SCALE_CELLS; i++) {
             if (t->kind == HALF_BLOCKS_ASCII)
                 fputc(cells[i].character, file);
@@ -222,25 +230,26 @@ static void draw_scale(FILE *file, const struct half_blocks_terminal *t, const s
     } else {
         fputs("to", file);
     }
-    fprintf(file, " %.6g", p->greatest);
+    fprintf(file, " %.6g", p->scale.greatest);
     if (units && units[0])
         fprintf(file, "  %s", units);
-    if (p->has_nothing)
+    if (p->scale.has_nothing)
         fprintf(file, "%s%s NaN or fill", comma, t->kind == HALF_BLOCKS_ASCII ? "?:" : "grey:");
     fputc('\n', file);
 }
 
 void half_blocks_draw(FILE *file, const struct half_blocks_terminal *terminal,
-                      const struct preview *preview, enum colour_map map, const char *units)
+                      const struct gad_picture *picture)
 {
-    size_t n = 2 * ((size_t)terminal->n_columns + preview->n_columns);
+    const struct shown shown = {picture, scale_of(picture)};
+    size_t n = 2 * ((size_t)terminal->n_columns + picture->n_columns);
     struct pixel *rows = calloc(n, sizeof(*rows));
     if (!rows)
         return;
-    if (preview->is_line)
-        draw_line(file, terminal, preview, rows);
+    if (picture->is_line)
+        draw_line(file, terminal, &shown, rows);
     else
-        draw_image(file, terminal, preview, map, rows);
-    draw_scale(file, terminal, preview, map, units);
+        draw_image(file, terminal, &shown, rows);
+    draw_scale(file, terminal, &shown);
     free(rows);
 }

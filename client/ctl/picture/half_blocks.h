@@ -1,7 +1,6 @@
 /* Pictures in a terminal: two pixels a character, one above the other. */
 #pragma once
 
-#include "client/ctl/picture/colours.h"
 #include "client/ctl/picture/preview.h"
 
 enum half_blocks_kind {
@@ -20,6 +19,6 @@ struct half_blocks_terminal half_blocks_terminal(void);
 /* How many cells a preview may have there. */
 void half_blocks_limits(const struct half_blocks_terminal *terminal, bool is_line,
                         struct preview_options *ret);
-/* The picture, and its scale below. units: may be NULL. */
+/* The picture, and its scale below, with its units; no other texts. */
 void half_blocks_draw(FILE *file, const struct half_blocks_terminal *terminal,
-                      const struct preview *preview, enum colour_map map, const char *units);
+                      const struct gad_picture *picture);

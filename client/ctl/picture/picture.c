@@ -2,10 +2,10 @@
  * show.c.
  */
 #include "client/ctl/picture/picture.h"
-#include "client/ctl/picture/figure.h"
 #include "client/ctl/picture/half_blocks.h"
 #include "client/ctl/picture/preview.h"
 #include "client/ctl/stats/stats.h"
+#include "client/picture/colours.h"
 
 #include "proto/text.h"
 
@@ -36,7 +36,7 @@ error_t picture_parse(int key, char *arg, struct picture_options *options, struc
     case CTL_OPTION_COLOURS:
         if (colour_map_of(arg) < 0)
             return ctl_usage_error(state, "--colours takes viridis, magma or grey, not '%s'", arg);
-        options->map = (enum colour_map)colour_map_of(arg);
+        options->map = (enum gad_colours)colour_map_of(arg);
         return 0;
     case CTL_OPTION_PNG: options->png_path = arg; return 0;
     case CTL_OPTION_SVG: options->svg_path = arg; return 0;
@@ -89,21 +89,22 @@ bool picture_is_wanted(const struct picture_options *options, const struct gad_a
 static char *caption(const struct gad_array_info *info, const struct preview *p, char *buffer,
                      size_t n_bytes)
 {
+    const struct gad_picture *cells = &p->picture;
     size_t used = 0;
     buffer[0] = '\0';
     for (int i = 0; i < info->ndim - 2 && used < n_bytes; i++)
         used += (size_t)snprintf(buffer + used, n_bytes - used, "%s0", i ? ", " : "of [");
     if (used > 0 && used < n_bytes)
         used += (size_t)snprintf(buffer + used, n_bytes - used, "]");
-    if (used < n_bytes && p->row_step * p->column_step > 1) {
+    if (used < n_bytes && cells->row_step * cells->column_step > 1) {
         const char *comma = used > 0 ? ", " : "", *how = p->is_fast ? "one" : "the mean";
-        if (p->is_line)
+        if (cells->is_line)
             snprintf(buffer + used, n_bytes - used, "%seach column %s of %" PRId64 " elements",
-                     comma, p->is_fast ? "one" : "least, mean and greatest", p->column_step);
+                     comma, p->is_fast ? "one" : "least, mean and greatest", cells->column_step);
         else
             snprintf(buffer + used, n_bytes - used,
                      "%seach cell %s of %" PRId64 " x %" PRId64 " elements", comma, how,
-                     p->row_step, p->column_step);
+                     cells->row_step, cells->column_step);
     }
     return buffer;
 }
@@ -151,29 +152,33 @@ static void say(const struct gad_array_info *info, const struct gad_meaning *mea
              t->caption[0] ? ", " : "", t->caption);
 }
 
-static int write_file(const char *path, figure_fn *draw, const struct figure *figure,
+typedef enum gad_status draw_fn(const struct gad_picture *picture, void **ret_file,
+                                size_t *ret_n_bytes, struct gad_error *error);
+
+static int write_file(const char *path, draw_fn *draw, const struct gad_picture *picture,
                       struct gad_error *error)
 {
-    size_t n = 0;
+    void *data = NULL;
+    size_t n;
     if (!path)
         return 0;
-    void *data = draw(figure, &n);
-    int r = data ? stats_replace_file(path, data, n, error)
-                 : error_set(error, GAD_NO_MEMORY, path, "no memory for the picture");
+    int r = (int)draw(picture, &data, &n, error);
+    if (!r)
+        r = stats_replace_file(path, data, n, error);
     free(data);
     return r;
 }
 
 static int write_files(const struct picture_options *o, const struct gad_array_info *info,
-                       const struct gad_meaning *meaning, const struct preview *p, struct texts *t,
+                       const struct gad_meaning *meaning, struct gad_picture *p, struct texts *t,
                        struct gad_error *error)
 {
-    struct figure figure = {
-        .preview = p, .map = o->map, .title = t->title, .subtitle = t->subtitle, .units = t->units};
-    figure.row_name = name_of_axis(info, meaning, 2, t->names[0], sizeof(t->names[0]));
-    figure.column_name = name_of_axis(info, meaning, 1, t->names[1], sizeof(t->names[1]));
-    int r = write_file(o->png_path, figure_png, &figure, error);
-    return r ? r : write_file(o->svg_path, figure_svg, &figure, error);
+    p->title = t->title;
+    p->subtitle = t->subtitle;
+    p->row_name = name_of_axis(info, meaning, 2, t->names[0], sizeof(t->names[0]));
+    p->column_name = name_of_axis(info, meaning, 1, t->names[1], sizeof(t->names[1]));
+    int r = write_file(o->png_path, gad_picture_png, p, error);
+    return r ? r : write_file(o->svg_path, gad_picture_svg, p, error);
 }
 
 /* Before an array is read that may be large: whether a file could be written there. */
@@ -198,12 +203,12 @@ int picture_draw(struct gad_client *client, const char *source, struct gad_array
     const struct gad_meaning *meaning = gad_array_meaning(array);
     struct half_blocks_terminal terminal = half_blocks_terminal();
     struct preview_options limits = {.is_fast = options->is_fast};
-    struct preview preview = {.means = NULL};
+    struct preview preview = {.numbers = NULL};
     struct texts texts;
     half_blocks_limits(&terminal, info->ndim == 1, &limits);
     if (picture_is_filed(options)) {
-        limits.most_rows = FIGURE_ROWS;
-        limits.most_columns = FIGURE_COLUMNS;
+        limits.most_rows = GAD_PICTURE_ROWS;
+        limits.most_columns = GAD_PICTURE_COLUMNS;
     }
     int r = check_path(options->png_path, error);
     if (!r)
@@ -212,13 +217,15 @@ int picture_draw(struct gad_client *client, const char *source, struct gad_array
         r = preview_read(client, array, info, &limits, &preview, error);
     if (!r) {
         say(info, meaning, source, &preview, &texts);
+        preview.picture.colours = options->map;
+        preview.picture.units = texts.units;
         if (picture_is_filed(options)) {
-            r = write_files(options, info, meaning, &preview, &texts, error);
+            r = write_files(options, info, meaning, &preview.picture, &texts, error);
         } else {
             picture_print_head(source, info, meaning, count(info));
             if (texts.caption[0])
                 puts(texts.caption);
-            half_blocks_draw(stdout, &terminal, &preview, options->map, texts.units);
+            half_blocks_draw(stdout, &terminal, &preview.picture);
         }
     }
     preview_deinit(&preview);

@@ -2,13 +2,12 @@
 #pragma once
 
 #include "client/ctl/ctl.h"
-#include "client/ctl/picture/colours.h"
 
 enum picture_when { PICTURE_AUTO, PICTURE_ALWAYS, PICTURE_NEVER };
 
 struct picture_options {
     enum picture_when when; /* in the terminal; auto: where standard output is one */
-    enum colour_map map;
+    enum gad_colours map;
     bool is_fast;
     const char *png_path, *svg_path; /* files instead; NULL: none */
 };

@@ -61,7 +61,7 @@ int preview_check(const struct gad_array_info *info, struct gad_error *error)
     return GAD_BAD_SHAPE;
 }
 
-static void choose_cells(struct preview *p, const struct preview_options *o)
+static void choose_cells(struct gad_picture *p, const struct preview_options *o)
 {
     int64_t rows = divide_up(p->height, o->most_rows);
     int64_t columns = divide_up(p->width, o->most_columns), both = rows > columns ? rows : columns;
@@ -81,7 +81,7 @@ static int view_of(const struct reading *r, const struct part *row, const struct
     int ndim = r->info->ndim, last = ndim - 1, n = 0;
     bool is_fast = r->preview->is_fast;
     struct gad_view_axis axes[4];
-    if (!r->preview->is_line) {
+    if (!r->preview->picture.is_line) {
         start[last - 1] = row->start + (is_fast ? row->size / 2 : 0);
         axes[n++] = (struct gad_view_axis){last - 1, row->n, row->size};
         axes[n++] = (struct gad_view_axis){last - 1, is_fast ? 1 : row->size, 1};
@@ -132,7 +132,7 @@ static int run(const struct reading *r, struct gad_array *view, unsigned n_outpu
 }
 
 /* Where the cells of a part belong. */
-static void put(double *to, const struct preview *p, const struct part *row,
+static void put(double *to, const struct gad_picture *p, const struct part *row,
                 const struct part *column, struct gad_array *from)
 {
     const double *values = gad_array_data(from);
@@ -145,8 +145,8 @@ static int read_part(const struct reading *r, const struct part *row, const stru
                      struct gad_error *error)
 {
     static const char *const functions[] = {"mean", "min", "max"};
-    struct preview *p = r->preview;
-    double *const to[] = {p->means, p->lows, p->highs};
+    const struct gad_picture *p = &r->preview->picture;
+    size_t n_cells = (size_t)p->n_rows * p->n_columns;
     bool is_float =
         r->info->has_fill || r->info->dtype == GAD_FLOAT32 || r->info->dtype == GAD_FLOAT64;
     unsigned n = p->is_line ? 3 : 1;
@@ -167,7 +167,7 @@ static int read_part(const struct reading *r, const struct part *row, const stru
     if (!ret)
         ret = run(r, view, n, outputs, error);
     for (unsigned i = 0; i < n && !ret; i++)
-        put(to[i], p, row, column, outputs[i].to);
+        put(r->preview->numbers + i * n_cells, p, row, column, outputs[i].to);
     for (unsigned i = 0; i < n; i++)
         gad_array_release(outputs[i].to);
     gad_array_release(view);
@@ -182,66 +182,40 @@ static void cut(int64_t n, int64_t step, struct part ret[2])
         .start = n - n % step, .n = n % step > 0, .size = n % step, .to = (unsigned)(n / step)};
 }
 
-static void find_ends(struct preview *p)
-{
-    const double *lows = p->is_line ? p->lows : p->means;
-    const double *highs = p->is_line ? p->highs : p->means;
-    p->least = p->greatest = NAN;
-    for (size_t i = 0; i < (size_t)p->n_rows * p->n_columns; i++) {
-        p->has_nothing |= isnan(p->means[i]);
-        if (isfinite(lows[i]))
-            p->least = fmin(p->least, lows[i]);
-        if (isfinite(highs[i]))
-            p->greatest = fmax(p->greatest, highs[i]);
-    }
-    if (isnan(p->least) || isnan(p->greatest)) /* of lines: one of them alone */
-        p->least = p->greatest = fmin(p->least, p->greatest);
-}
-
 int preview_read(struct gad_client *client, struct gad_array *array,
                  const struct gad_array_info *info, const struct preview_options *options,
                  struct preview *ret, struct gad_error *error)
 {
     int last = info->ndim - 1;
-    *ret = (struct preview){.is_line = info->ndim == 1, .is_fast = options->is_fast};
+    *ret = (struct preview){.picture = {.size = sizeof(ret->picture), .is_line = info->ndim == 1},
+                            .is_fast = options->is_fast};
+    struct gad_picture *p = &ret->picture;
     int r = preview_check(info, error);
     if (r)
         return r;
-    ret->height = last > 0 ? info->shape[last - 1] : 1;
-    ret->width = info->shape[last];
-    choose_cells(ret, options);
-    size_t n = (size_t)ret->n_rows * ret->n_columns;
-    ret->means = calloc(ret->is_line ? 3 * n : n, sizeof(*ret->means));
-    if (!ret->means)
+    p->height = last > 0 ? info->shape[last - 1] : 1;
+    p->width = info->shape[last];
+    choose_cells(p, options);
+    size_t n = (size_t)p->n_rows * p->n_columns;
+    p->means = ret->numbers = calloc(p->is_line ? 3 * n : n, sizeof(*ret->numbers));
+    if (!ret->numbers)
         return error_set(error, GAD_NO_MEMORY, "SOURCE", "no memory for the picture");
-    if (ret->is_line) {
-        ret->lows = ret->means + n;
-        ret->highs = ret->lows + n;
+    if (p->is_line) {
+        p->lows = ret->numbers + n;
+        p->highs = ret->numbers + 2 * n;
     }
     struct reading reading = {.client = client, .array = array, .info = info, .preview = ret};
     ctl_progress_begin(&reading.progress, options->is_quiet);
     struct part rows[2], columns[2];
-    cut(ret->height, ret->row_step, rows);
-    cut(ret->width, ret->column_step, columns);
+    cut(p->height, p->row_step, rows);
+    cut(p->width, p->column_step, columns);
     for (unsigned i = 0; i < 4 && !r; i++)
         r = read_part(&reading, &rows[i / 2], &columns[i % 2], error);
     ctl_progress_end(&reading.progress);
-    if (!r)
-        find_ends(ret);
     return r;
-}
-
-double preview_place(const struct preview *p, double value)
-{
-    if (isnan(value))
-        return NAN;
-    if (isinf(value))
-        return value > 0;
-    double span = p->greatest / 2 - p->least / 2; /* of halves: a double may have no room for it */
-    return span > 0 ? (value / 2 - p->least / 2) / span : 0.5;
 }
 
 void preview_deinit(struct preview *preview)
 {
-    free(preview->means);
+    free(preview->numbers);
 }

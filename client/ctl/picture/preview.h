@@ -10,16 +10,9 @@ struct preview_options {
 };
 
 struct preview {
-    bool is_line; /* of one axis: one row */
-    bool is_even; /* cells are as many elements high as wide */
-    bool is_fast; /* cells are single elements, though they stand for more */
-    unsigned n_rows, n_columns;
-    int64_t height, width;         /* in elements */
-    int64_t row_step, column_step; /* elements of a cell; the last one of an axis may have fewer */
-    double *means;                 /* n_rows * n_columns; NaN: there is nothing but NaN and fill */
-    double *lows, *highs;          /* of a line: the least and greatest of each cell; else NULL */
-    double least, greatest;        /* finite ones of what is shown; NaN: there are none */
-    bool has_nothing;              /* there is NaN */
+    struct gad_picture picture; /* without texts and colours */
+    double *numbers;            /* means, lows and highs */
+    bool is_fast;               /* cells are single elements, though they stand for more */
 };
 
 /* Why there is no picture of an array, as GAD_BAD_SHAPE: 0 axes, no elements, a length that is not
@@ -30,6 +23,4 @@ int preview_check(const struct gad_array_info *info, struct gad_error *error) GA
 int preview_read(struct gad_client *client, struct gad_array *array,
                  const struct gad_array_info *info, const struct preview_options *options,
                  struct preview *ret, struct gad_error *error) GAD_MUST_CHECK;
-/* A number's place on the scale: 0 to 1; NaN of NaN. */
-double preview_place(const struct preview *preview, double value);
 void preview_deinit(struct preview *preview);

@@ -11,3 +11,5 @@ PyObject *ask_ops_json(PyObject *self, PyObject *unused);
 
 /* To a file: contents.c, a function of the module. */
 PyObject *contents_list(PyObject *module, PyObject *spec);
+/* picture.c: a function of the module, with METH_VARARGS. */
+PyObject *picture_draw(PyObject *module, PyObject *args);

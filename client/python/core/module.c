@@ -6,6 +6,7 @@
  *     make.c blocks.c             the ways to arrays
  *     datasets/                   batches of rows
  *     contents.c                  what is in a file
+ *     picture.c                   pictures of numbers
  *     request.c                   a job's description
  *     errors.c typestr.c          exceptions; dtypes as texts
  *     link.c wait.c               the connection between threads; these know nothing of Python
@@ -48,6 +49,9 @@ static PyMethodDef functions[] = {
      "versions()\n--\n\nVersions of the library and of what it uses, as text."},
     {"contents", contents_list, METH_O,
      "contents(spec, /)\n--\n\nWhat is in a file; gpuarrayd.list() makes its entries of it."},
+    {"picture", picture_draw, METH_VARARGS,
+     "picture(is_svg, is_line, is_even, cells, sizes, numbers, colours, texts, /)\n--\n\n"
+     "A picture as a file: gad_picture_png(), gad_picture_svg()."},
     {"set_times", request_set_times, METH_VARARGS,
      "set_times(queue_timeout_ms, deadline_ms, /)\n--\n\nOf jobs that this thread begins from now "
      "on; 0: none. Returns those of before."},

@@ -32,6 +32,15 @@ def contents(spec: str | PathLike[str], /) -> list[tuple[
     tuple of numbers)."""
     ...
 
+def picture(is_svg: bool, is_line: bool, is_even: bool, cells: tuple[int, int],
+            sizes: tuple[int, int, int, int], numbers: bytes, colours: int,
+            texts: tuple[str | None, str | None, str | None, str | None, str | None],
+            /) -> bytes:
+    """gad_picture_png() or gad_picture_svg(). cells: rows, columns. sizes: height, width, row_step,
+    column_step. numbers: float64, of a line means, lows and highs. texts: title, subtitle, row
+    name, column name, units."""
+    ...
+
 def _close_all() -> None:
     """For the interpreter's end: closes every session. Gives those up whose functions of
     from_blocks() still run after some seconds."""

@@ -36,7 +36,7 @@ def expected_files(installed):
         *(o("includedir") / name for name in (
             "gpuarrayd.h", "gpuarrayd-dataset.h", "gpuarrayd-files.h", "gpuarrayd-function.h",
             "gpuarrayd-jobs.h", "gpuarrayd-linalg.h", "gpuarrayd-many.h", "gpuarrayd-meaning.h", "gpuarrayd-move.h",
-            "gpuarrayd-matrix.h", "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-solve.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-tensor.h",
+            "gpuarrayd-matrix.h", "gpuarrayd-picture.h", "gpuarrayd-plan.h", "gpuarrayd-product.h", "gpuarrayd-random.h", "gpuarrayd-solve.h", "gpuarrayd-stream.h", "gpuarrayd-take.h", "gpuarrayd-tensor.h",
             "gpuarrayd-status.h")),
         o("mandir") / "man1/gpuarrayctl.1", o("mandir") / "man3/libgpuarrayd.3",
         o("mandir") / "man5/gpuarrayd.conf.5", o("mandir") / "man8/gpuarrayd.8",

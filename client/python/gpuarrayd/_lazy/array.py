@@ -44,6 +44,7 @@ from .views import ViewSource
 
 if TYPE_CHECKING:
     from .. import _core
+    from .preview import Preview
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = bool | Callable[..., object]
@@ -175,6 +176,29 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __repr__(self) -> str:
         from .show import shown
         return shown(self)
+
+    def _repr_html_(self) -> str:
+        from .show import table
+        return table(self)
+
+    def preview(self, fast: bool = False) -> Preview:
+        """A small picture and a histogram, which notebooks show: of the last two axes, at the first
+        place of those before.
+
+        Parameters
+        ----------
+        fast : bool
+            Whether single elements stand for the means of all, so that little is read. Else the
+            elements are read once for the picture and once for the histogram.
+
+        Raises
+        ------
+        BadShape
+            A single number, no elements, or a length that nobody knows before its end.
+        """
+        with loading():
+            from .preview import Preview
+        return Preview(self, fast)
 
     # Computing.
 

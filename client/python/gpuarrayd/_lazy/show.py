@@ -1,5 +1,8 @@
-"""Lazies for readers: repr(), and what an error says of the expression that it is about."""
+"""Lazies for readers: repr(), a table for notebooks, and what an error says of the expression that
+it is about."""
 
+import math
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_CHARS = 400  # of an expression
 _MAX_SOURCES = 6
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def shown(lazy: "Lazy") -> str:
@@ -27,6 +31,44 @@ def shown(lazy: "Lazy") -> str:
     if len(named) > _MAX_SOURCES:
         named[_MAX_SOURCES:] = [f"; and {len(named) - _MAX_SOURCES} others"]
     return f"<Lazy {_dtype_text(lazy)}{of_program(node.shape)}: {_short(text)}{''.join(named)}>"
+
+
+def table(lazy: "Lazy") -> str:
+    """The same as HTML, with what a reader of a notebook asks for. Nothing is computed."""
+    node = lazy._node
+    shape = of_program(node.shape)
+    dtype = _dtype_text(lazy).strip() or (node.dtype.name if isinstance(node, Source) else "")
+    rows = [("dtype", dtype), ("shape", str(shape))]
+    if dtype and None not in shape:
+        rows.append(("size", _size(math.prod(shape) * np.dtype(dtype).itemsize)))
+    if isinstance(node, Source):
+        rows += [("chunks", str(chunks))] if (chunks := _chunks(node)) else []
+        rows.append(("is", node.text()))
+    else:
+        [text], sources = written([node])
+        rows.append(("is", _short(text)))
+        rows += [(name, _source_text(source)) for name, source in [*sources.items()][:_MAX_SOURCES]]
+    cells = "".join([f"<tr><th>{escape(name)}</th><td><code>{escape(value)}</code></td></tr>"
+                     for name, value in rows if value])
+    return f"<table><caption>Lazy</caption>{cells}</table>"
+
+
+def _size(n_bytes: int) -> str:
+    i = min(max(n_bytes, 1).bit_length() // 10, len(_UNITS) - 1)
+    return f"{n_bytes / 1024**i:.3g} {_UNITS[i]}" if i else f"{n_bytes} bytes"
+
+
+def _chunks(source: Source) -> tuple[int, ...] | None:
+    """Of a file's array that is stored in chunks and shown as a whole."""
+    from .leaves import FileSource
+    if not isinstance(source, FileSource):
+        return None
+    from .._files import list as listed
+    try:
+        [found] = [one for one in listed(source.place) if one.kind == "array"]
+    except (errors.Error, ValueError):
+        return None
+    return found.chunks if found.shape == source.shape else None
 
 
 def _dtype_text(lazy: "Lazy") -> str:

@@ -1,7 +1,7 @@
 /* Pictures: marks of axes where people expect them, texts that are no markup, gaps and odd numbers.
  */
 #include "client/ctl/picture/chart.h"
-#include "client/ctl/picture/svg.h"
+#include "client/picture/svg.h"
 #include "client/ctl/stats/stats.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* Drawing pixels. Letters are of 5 * 7 dots, two more for what hangs below the line. Called by
  * figure.c.
  */
-#include "client/ctl/picture/raster.h"
+#include "client/picture/raster.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Marks of axes: few, at round numbers, labelled in one unit. Called by chart.c; tested alone. */
-#include "client/ctl/picture/axis.h"
+#include "client/picture/axis.h"
 
 #include <math.h>
 #include <stdio.h>

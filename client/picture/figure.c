@@ -10,12 +10,13 @@
  *           0          100        200
  *                    columns
  *
- * An image in SVG is a PNG within it. Called by picture.c.
+ * An image in SVG is a PNG within it.
  */
-#include "client/ctl/picture/figure.h"
-#include "client/ctl/picture/axis.h"
-#include "client/ctl/picture/raster.h"
-#include "client/ctl/picture/svg.h"
+#include "client/picture/axis.h"
+#include "client/picture/raster.h"
+#include "client/picture/scale.h"
+#include "client/picture/svg.h"
+#include "proto/error.h"
 #include "proto/util.h"
 
 #include <math.h>
@@ -40,12 +41,18 @@
 static const struct colour dark = {34, 34, 34}, pale = {221, 221, 221}, grey = {102, 102, 102};
 
 struct canvas {
-    const struct figure *figure;
+    const struct gad_picture *picture;
+    struct scale scale;
     FILE *svg; /* NULL: the raster is drawn on */
     struct raster raster;
     double width, height; /* of the plot */
     bool has_failed;
 };
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
 
 /* On either ------------------------------------------------------------------------------------ */
 
@@ -129,7 +136,7 @@ static unsigned marks_in(double length)
 /* Numbers of elements, each at the middle of its element. */
 static void draw_index_axis(struct canvas *c, bool is_row)
 {
-    const struct preview *p = c->figure->preview;
+    const struct gad_picture *p = c->picture;
     double length = is_row ? c->height : c->width;
     double n = (double)(is_row ? p->height : p->width);
     double n_shown = is_row ? (double)p->n_rows * (double)p->row_step
@@ -152,24 +159,24 @@ static void draw_index_axis(struct canvas *c, bool is_row)
 /* Marks of the numbers along a side that is as high as the plot; `x`: where labels begin or end. */
 static void draw_number_axis(struct canvas *c, double x, enum svg_anchor anchor, double grid_width)
 {
-    const struct preview *p = c->figure->preview;
-    double span = p->greatest - p->least;
+    const struct scale *s = &c->scale;
+    double span = s->greatest - s->least;
     char label[AXIS_LABEL_SIZE];
-    if (isnan(p->least))
+    if (isnan(s->least))
         return;
     if (!(span > 0) || isinf(span)) {
-        snprintf(label, sizeof(label), "%.6g", p->greatest);
+        snprintf(label, sizeof(label), "%.6g", s->greatest);
         put_text(c, x, TOP + (isinf(span) ? 4 : c->height / 2 + 4), anchor, SMALL, dark, label);
-        snprintf(label, sizeof(label), "%.6g", p->least);
+        snprintf(label, sizeof(label), "%.6g", s->least);
         if (isinf(span))
             put_text(c, x, TOP + c->height, anchor, SMALL, dark, label);
         return;
     }
     double step = axis_step(span, marks_in(c->height), AXIS_BYTES);
-    double first = ceil(p->least / step - 1e-9);
-    for (unsigned i = 0; i <= MOST_MARKS && (first + i) * step <= p->greatest + span * 1e-9; i++) {
+    double first = ceil(s->least / step - 1e-9);
+    for (unsigned i = 0; i <= MOST_MARKS && (first + i) * step <= s->greatest + span * 1e-9; i++) {
         double value = (first + i) * step;
-        double y = TOP + c->height * (1 - (value - p->least) / span);
+        double y = TOP + c->height * (1 - (value - s->least) / span);
         snprintf(label, sizeof(label), "%.6g", value);
         put_text(c, x, y + 4, anchor, SMALL, dark, label);
         rectangle(c, anchor == SVG_END ? LEFT - 5 : x - 6, y - 0.5, 4, 1, grey);
@@ -193,43 +200,51 @@ static void draw_bar(struct canvas *c)
     struct colour cells[BAR_CELLS];
     double x = LEFT + c->width + BAR_GAP;
     for (unsigned i = 0; i < BAR_CELLS; i++)
-        cells[i] = colour_of(c->figure->map, 1 - (double)i / (BAR_CELLS - 1));
+        cells[i] = colour_of(c->picture->colours, 1 - (double)i / (BAR_CELLS - 1));
     image(c, x, TOP, BAR_WIDTH, c->height, cells, 1, BAR_CELLS);
     draw_number_axis(c, x + BAR_WIDTH + 7, SVG_START, 0);
-    put_text(c, x, TOP - 8, SVG_START, SMALL, dark, c->figure->units);
-    if (!c->figure->preview->has_nothing)
+    put_text(c, x, TOP - 8, SVG_START, SMALL, dark, text_of(c->picture->units));
+    if (!c->scale.has_nothing)
         return;
     rectangle(c, x, TOP + c->height + 10, BAR_WIDTH, 8, COLOUR_NOTHING);
     put_text(c, x + BAR_WIDTH + 7, TOP + c->height + 18, SVG_START, SMALL, dark, "NaN or fill");
 }
 
+/* For free(); NULL: memory is short. */
+static struct colour *cells_of(const struct canvas *c)
+{
+    const struct gad_picture *p = c->picture;
+    size_t n = (size_t)p->n_rows * p->n_columns;
+    struct colour *cells = calloc(n, sizeof(*cells));
+    for (size_t i = 0; cells && i < n; i++)
+        cells[i] = colour_of(p->colours, scale_place(&c->scale, p->means[i]));
+    return cells;
+}
+
 static void draw_image(struct canvas *c)
 {
-    const struct preview *p = c->figure->preview;
-    size_t n = (size_t)p->n_rows * p->n_columns;
-    _cleanup_free_ struct colour *cells = calloc(n, sizeof(*cells));
+    const struct gad_picture *p = c->picture;
+    _cleanup_free_ struct colour *cells = cells_of(c);
     if (!cells) {
         c->has_failed = true;
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        cells[i] = colour_of(c->figure->map, preview_place(p, p->means[i]));
     image(c, LEFT, TOP, c->width, c->height, cells, p->n_columns, p->n_rows);
     draw_frame(c);
     draw_index_axis(c, true);
     draw_bar(c);
-    put_text(c, LEFT - 8, TOP - 8, SVG_END, SMALL, dark, c->figure->row_name);
+    put_text(c, LEFT - 8, TOP - 8, SVG_END, SMALL, dark, text_of(p->row_name));
 }
 
 static double y_of(const struct canvas *c, double value)
 {
-    double place = preview_place(c->figure->preview, value);
+    double place = scale_place(&c->scale, value);
     return TOP + c->height * (1 - fmin(fmax(place, 0), 1));
 }
 
 static void draw_line(struct canvas *c)
 {
-    const struct preview *p = c->figure->preview;
+    const struct gad_picture *p = c->picture;
     double cell = c->width / p->n_columns;
     _cleanup_free_ struct svg_point *points = calloc(p->n_columns, sizeof(*points));
     size_t n = 0;
@@ -237,25 +252,26 @@ static void draw_line(struct canvas *c)
     for (unsigned i = 0; i < p->n_columns && p->column_step > 1; i++)
         if (!isnan(p->means[i]))
             rectangle(c, LEFT + i * cell, y_of(c, p->highs[i]), cell,
-                      y_of(c, p->lows[i]) - y_of(c, p->highs[i]), colour_of(COLOURS_VIRIDIS, 0.7));
+                      y_of(c, p->lows[i]) - y_of(c, p->highs[i]), colour_of(GAD_VIRIDIS, 0.7));
     for (unsigned i = 0; i <= p->n_columns && points; i++) {
         if (i < p->n_columns && !isnan(p->means[i])) {
             points[n++] = (struct svg_point){LEFT + (i + 0.5) * cell, y_of(c, p->means[i])};
         } else {
-            curve(c, points, n, colour_of(COLOURS_VIRIDIS, 0.25));
+            curve(c, points, n, colour_of(GAD_VIRIDIS, 0.25));
             n = 0;
         }
     }
     c->has_failed |= !points;
     draw_frame(c);
-    put_text(c, LEFT, TOP - 8, SVG_START, SMALL, dark, c->figure->units);
+    put_text(c, LEFT, TOP - 8, SVG_START, SMALL, dark, text_of(c->picture->units));
 }
 
 /* Cells are squares where they have as many elements along both axes. */
 static void choose_size(struct canvas *c)
 {
-    const struct preview *p = c->figure->preview;
-    unsigned wide = FIGURE_COLUMNS / p->n_columns, high = FIGURE_ROWS / p->n_rows;
+    const struct gad_picture *p = c->picture;
+    unsigned wide = (unsigned)GAD_PICTURE_COLUMNS / p->n_columns,
+             high = (unsigned)GAD_PICTURE_ROWS / p->n_rows;
     if (p->is_even)
         wide = high = wide < high ? wide : high;
     c->width = (double)p->n_columns * wide / SCALE;
@@ -264,30 +280,57 @@ static void choose_size(struct canvas *c)
 
 static void draw(struct canvas *c, double page_width)
 {
-    const struct figure *f = c->figure;
-    put_within(c, LEFT, 20, page_width - LEFT - 8, TITLE, dark, f->title);
-    put_within(c, LEFT, 36, page_width - LEFT - 8, SMALL, grey, f->subtitle);
-    if (f->preview->is_line)
+    const struct gad_picture *p = c->picture;
+    put_within(c, LEFT, 20, page_width - LEFT - 8, TITLE, dark, text_of(p->title));
+    put_within(c, LEFT, 36, page_width - LEFT - 8, SMALL, grey, text_of(p->subtitle));
+    if (p->is_line)
         draw_line(c);
     else
         draw_image(c);
     draw_index_axis(c, false);
-    put_text(c, LEFT + c->width / 2, TOP + c->height + 34, SVG_MIDDLE, SMALL, dark, f->column_name);
+    put_text(c, LEFT + c->width / 2, TOP + c->height + 34, SVG_MIDDLE, SMALL, dark,
+             text_of(p->column_name));
 }
 
 static double page_width(const struct canvas *c)
 {
-    return fmax(LEFT + c->width + (c->figure->preview->is_line ? BAR_GAP : RIGHT), LEAST_WIDTH);
+    return fmax(LEFT + c->width + (c->picture->is_line ? BAR_GAP : RIGHT), LEAST_WIDTH);
 }
 
-void *figure_svg(const struct figure *figure, size_t *ret_n_bytes)
+/* Files ---------------------------------------------------------------------------------------- */
+
+static bool is_cut(int64_t n, int64_t step, unsigned n_cells)
+{
+    return n > 0 && step > 0 && n / step + (n % step > 0) == n_cells;
+}
+
+static int check(const struct gad_picture *p, void **ret_file, const size_t *ret_n_bytes,
+                 struct gad_error *error)
+{
+    const char *why = NULL;
+    if (!p || !ret_file || !ret_n_bytes || p->size != sizeof(*p))
+        why = "a pointer is NULL, or size is not that of struct gad_picture";
+    else if (!p->means || !p->lows != !p->is_line || !p->highs != !p->is_line)
+        why = "means are needed, and lows and highs of lines alone";
+    else if (p->n_rows > GAD_PICTURE_ROWS || p->n_columns > GAD_PICTURE_COLUMNS)
+        why = "there are too many cells";
+    else if (!is_cut(p->height, p->row_step, p->n_rows) ||
+             !is_cut(p->width, p->column_step, p->n_columns) || (p->is_line && p->height != 1))
+        why = "the numbers of cells are not those of the array in such steps";
+    else if (p->colours < GAD_VIRIDIS || p->colours > GAD_GREY)
+        why = "there are no such colours";
+    return why ? error_set(error, GAD_BAD_ARGUMENT, "picture", "a picture: %s", why) : 0;
+}
+
+static void *draw_svg(const struct gad_picture *picture, size_t *ret_n_bytes)
 {
     char *text = NULL;
-    struct canvas c = {.figure = figure, .svg = open_memstream(&text, ret_n_bytes)};
+    struct canvas c = {
+        .picture = picture, .scale = scale_of(picture), .svg = open_memstream(&text, ret_n_bytes)};
     if (!c.svg)
         return NULL;
     choose_size(&c);
-    svg_begin(c.svg, page_width(&c), TOP + c.height + BOTTOM, figure->title);
+    svg_begin(c.svg, page_width(&c), TOP + c.height + BOTTOM, text_of(picture->title));
     draw(&c, page_width(&c));
     svg_end(c.svg);
     c.has_failed |= ferror(c.svg) != 0;
@@ -298,9 +341,9 @@ void *figure_svg(const struct figure *figure, size_t *ret_n_bytes)
     return NULL;
 }
 
-void *figure_png(const struct figure *figure, size_t *ret_n_bytes)
+static void *draw_png(const struct gad_picture *picture, size_t *ret_n_bytes)
 {
-    struct canvas c = {.figure = figure};
+    struct canvas c = {.picture = picture, .scale = scale_of(picture)};
     void *png = NULL;
     choose_size(&c);
     raster_init(&c.raster, page_width(&c), TOP + c.height + BOTTOM, SCALE);
@@ -309,4 +352,34 @@ void *figure_png(const struct figure *figure, size_t *ret_n_bytes)
         png = raster_png(c.raster.pixels, c.raster.width, c.raster.height, ret_n_bytes);
     raster_deinit(&c.raster);
     return png;
+}
+
+typedef void *draw_fn(const struct gad_picture *picture, size_t *ret_n_bytes);
+
+static enum gad_status make(const struct gad_picture *picture, draw_fn *draw_it, void **ret_file,
+                            size_t *ret_n_bytes, struct gad_error *error)
+{
+    size_t n = 0;
+    int r = check(picture, ret_file, ret_n_bytes, error);
+    if (r)
+        return (enum gad_status)r;
+    void *file = draw_it(picture, &n);
+    if (!file)
+        return (enum gad_status)error_set(error, GAD_NO_MEMORY, "picture",
+                                          "no memory for the picture");
+    *ret_file = file;
+    *ret_n_bytes = n;
+    return GAD_OK;
+}
+
+enum gad_status gad_picture_png(const struct gad_picture *picture, void **ret_file,
+                                size_t *ret_n_bytes, struct gad_error *error)
+{
+    return make(picture, draw_png, ret_file, ret_n_bytes, error);
+}
+
+enum gad_status gad_picture_svg(const struct gad_picture *picture, void **ret_file,
+                                size_t *ret_n_bytes, struct gad_error *error)
+{
+    return make(picture, draw_svg, ret_file, ret_n_bytes, error);
 }

@@ -1,5 +1,5 @@
 /* A PNG file of 8 bits of red, green and blue, by libpng. */
-#include "client/ctl/picture/raster.h"
+#include "client/picture/raster.h"
 
 #include <png.h>
 #include <stdlib.h>

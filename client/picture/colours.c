@@ -2,7 +2,7 @@
  * between: viridis and magma (Smith and van der Walt, CC0), and grey. Called by half_blocks.c and
  * figure.c.
  */
-#include "client/ctl/picture/colours.h"
+#include "client/picture/colours.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -20,17 +20,17 @@ static const struct map {
     size_t n;
     struct colour colours[MOST_COLOURS];
 } maps[] = {
-    [COLOURS_VIRIDIS] = {"viridis",
-                         11,
-                         {HEX(0x440154), HEX(0x482576), HEX(0x414487), HEX(0x35608d), HEX(0x2a788e),
-                          HEX(0x21908c), HEX(0x22a884), HEX(0x43bf71), HEX(0x7ad151), HEX(0xbbdf27),
-                          HEX(0xfde725)}},
-    [COLOURS_MAGMA] = {"magma",
-                       11,
-                       {HEX(0x000004), HEX(0x140e36), HEX(0x3b0f70), HEX(0x641a80), HEX(0x8c2981),
-                        HEX(0xb63679), HEX(0xde4968), HEX(0xf76f5c), HEX(0xfe9f6d), HEX(0xfece91),
-                        HEX(0xfcfdbf)}},
-    [COLOURS_GREY] = {"grey", 2, {HEX(0x000000), HEX(0xffffff)}},
+    [GAD_VIRIDIS] = {"viridis",
+                     11,
+                     {HEX(0x440154), HEX(0x482576), HEX(0x414487), HEX(0x35608d), HEX(0x2a788e),
+                      HEX(0x21908c), HEX(0x22a884), HEX(0x43bf71), HEX(0x7ad151), HEX(0xbbdf27),
+                      HEX(0xfde725)}},
+    [GAD_MAGMA] = {"magma",
+                   11,
+                   {HEX(0x000004), HEX(0x140e36), HEX(0x3b0f70), HEX(0x641a80), HEX(0x8c2981),
+                    HEX(0xb63679), HEX(0xde4968), HEX(0xf76f5c), HEX(0xfe9f6d), HEX(0xfece91),
+                    HEX(0xfcfdbf)}},
+    [GAD_GREY] = {"grey", 2, {HEX(0x000000), HEX(0xffffff)}},
 };
 
 int colour_map_of(const char *name)
@@ -46,7 +46,7 @@ static uint8_t between(uint8_t from, uint8_t to, double part)
     return (uint8_t)lround(from + (to - from) * part);
 }
 
-struct colour colour_of(enum colour_map map, double place)
+struct colour colour_of(enum gad_colours map, double place)
 {
     const struct map *m = &maps[map];
     if (isnan(place))

@@ -7,7 +7,7 @@
  *
  * Called by chart.c and whoever draws.
  */
-#include "client/ctl/picture/svg.h"
+#include "client/picture/svg.h"
 #include "proto/text.h"
 
 #include <math.h>

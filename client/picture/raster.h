@@ -2,8 +2,8 @@
  * those of svg.h; a picture has `scale` pixels for each. What lies outside is not drawn. */
 #pragma once
 
-#include "client/ctl/picture/colours.h"
-#include "client/ctl/picture/svg.h"
+#include "client/picture/colours.h"
+#include "client/picture/svg.h"
 
 struct raster {
     unsigned width, height, scale; /* in pixels; pixels a unit */

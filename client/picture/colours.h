@@ -1,7 +1,7 @@
 /* Colour maps: numbers as colours that rise in lightness evenly. Pure. */
 #pragma once
 
-#include <stdint.h>
+#include "client/gpuarrayd.h"
 
 struct colour {
     uint8_t red, green, blue;
@@ -9,11 +9,9 @@ struct colour {
 
 #define COLOUR_NOTHING ((struct colour){128, 128, 128}) /* of NaN: of no map */
 
-enum colour_map { COLOURS_VIRIDIS, COLOURS_MAGMA, COLOURS_GREY };
-
 /* "viridis"; -1: there is none. */
 int colour_map_of(const char *name);
 /* Of 0 to 1; what is beyond is that of the end. NaN: COLOUR_NOTHING. */
-struct colour colour_of(enum colour_map map, double place);
+struct colour colour_of(enum gad_colours map, double place);
 /* The nearest of a terminal's 256. */
 unsigned colour_of_terminal(struct colour colour);
