@@ -175,7 +175,8 @@ static void choose_writing(struct port *p, const struct port_context *context, i
     p->file.writing = context->writing;
     p->file.writing->device = writing_find(context->devices, p->file.device);
     p->file.writing->first_byte = first_byte;
-    p->file.writing->is_beyond_cache = writing_is_beyond_cache((uint64_t)array_n_bytes(&p->array));
+    p->file.writing->no_choice_before =
+        first_byte + (int64_t)writing_no_choice_bytes((uint64_t)array_n_bytes(&p->array));
 }
 
 static bool may_read(int fd)

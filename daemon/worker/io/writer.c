@@ -142,7 +142,7 @@ int writer_write(int fd, struct writing *writing, const char *name, const char *
     if (!writing || !writing->device || n_bytes < WRITING_MIN_BYTES)
         return write_all(&run, 0, error);
     bool is_around = false;
-    if (writing->is_beyond_cache && writing_around(writing->device) == AROUND_DONTCACHE)
+    if (offset < writing->no_choice_before && writing_around(writing->device) == AROUND_DONTCACHE)
         return write_around(&run, writing, &is_around, error);
     enum write_way way = writing_next(writing->device);
     uint64_t begin = clock_ns();

@@ -21,7 +21,8 @@
  *
  * An output beyond what the cache can hold dirty is not timed: through the cache it looks fast
  * until the limit is reached. It goes around by RWF_DONTCACHE from its first piece on, where that
- * is known.
+ * is known; only its last bytes, as many as may wait in the cache for a while, are timed as those
+ * of others are, and so need not wait for the disk.
  *
  * Another descriptor with O_DIRECT is not among the ways: it needs alignment that npy data do not
  * have, and was slower than either way around the cache (DONTCACHE 3.5, behind 2.7, O_DIRECT 2.1
@@ -45,8 +46,9 @@
 #define WORTH_TENTHS  11 /* around is taken up to 11 tenths of the other way's time */
 #define LONG_WAIT     4  /* times the mean */
 #define ALWAYS_SMALL  (16u * 1024 * 1024)
-#define LARGE_SHARE   4 /* of the memory that is available */
-#define BEYOND_SHARE  8 /* the same */
+#define LARGE_SHARE   4  /* of the memory that is available */
+#define BEYOND_SHARE  8  /* the same */
+#define LAST_SHARE    12 /* the same: less than the kernel lets lie before it writes back */
 
 static uint32_t n_first(const struct write_choice *c)
 {
@@ -214,7 +216,8 @@ bool writing_is_large(uint64_t n_bytes)
     return n_bytes >= WRITING_LARGE_BYTES || n_bytes >= procfiles_available_bytes() / LARGE_SHARE;
 }
 
-bool writing_is_beyond_cache(uint64_t n_bytes)
+uint64_t writing_no_choice_bytes(uint64_t n_bytes)
 {
-    return n_bytes >= ALWAYS_SMALL && n_bytes >= procfiles_available_bytes() / BEYOND_SHARE;
+    uint64_t available = n_bytes < ALWAYS_SMALL ? UINT64_MAX : procfiles_available_bytes();
+    return n_bytes < available / BEYOND_SHARE ? 0 : n_bytes - available / LAST_SHARE;
 }

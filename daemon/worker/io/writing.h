@@ -57,7 +57,7 @@ struct write_device *writing_find(struct write_devices *table, uint64_t device);
 struct writing {
     struct write_device *device; /* NULL: all of it goes through the cache */
     int64_t first_byte;          /* of the array in the file */
-    bool is_beyond_cache;        /* no choice: see writing_is_beyond_cache() */
+    int64_t no_choice_before;    /* this byte: see writing_no_choice_bytes() */
     _Atomic uint64_t around_bytes;
 };
 
@@ -71,7 +71,9 @@ void writing_lost(struct write_device *d, enum write_around around);
 
 /* Whether an output of so many bytes is large on this machine now. */
 bool writing_is_large(uint64_t n_bytes);
-/* Whether it is more than the kernel lets wait in the cache (a fifth of the memory, by default), by
- * a margin: whatever the cache takes in at first, the writers wait for in the end, and longer than
- * for the same bytes around it. */
-bool writing_is_beyond_cache(uint64_t n_bytes);
+/* Of so many bytes, how many of the first ones go around the cache without a choice: none of an
+ * output that is less than the kernel lets wait in the cache (a fifth of the memory, by default),
+ * by a margin. Of a larger one, whatever the cache takes in at first the writers wait for in the
+ * end, and longer than for the same bytes around it; but not for what the cache takes in last, if
+ * that is little enough to wait there. */
+uint64_t writing_no_choice_bytes(uint64_t n_bytes);

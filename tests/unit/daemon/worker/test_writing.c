@@ -182,6 +182,15 @@ Test(writing, is_for_large_outputs)
     cr_assert(writing_is_large(WRITING_LARGE_BYTES));
 }
 
+Test(writing, leaves_a_choice_to_small_outputs_and_to_the_last_bytes_of_huge_ones)
+{
+    const uint64_t huge = UINT64_C(1) << 60;
+    cr_assert(eq(u64, writing_no_choice_bytes(0), 0));
+    cr_assert(eq(u64, writing_no_choice_bytes(1024 * 1024), 0));
+    cr_assert(lt(u64, huge / 2, writing_no_choice_bytes(huge)));
+    cr_assert(lt(u64, writing_no_choice_bytes(huge), huge));
+}
+
 /* The bytes in the file are the same whatever the way, the place and the length. */
 static void check_ways(enum write_around around)
 {
@@ -224,6 +233,30 @@ Test(writer, writes_the_same_bytes_whatever_the_way)
     check_ways(AROUND_DONTCACHE); /* or behind, where the kernel does not have it */
     check_ways(AROUND_BEHIND);
     check_ways(AROUND_NONE);
+}
+
+Test(writer, goes_around_the_cache_without_a_choice_up_to_the_byte_that_was_said)
+{
+    enum { PIECE = 256 * 1024 };
+    static char memory[PIECE];
+    char path[] = "/var/tmp/gpuarrayd-test-XXXXXX";
+    int fd = mkostemp(path, O_CLOEXEC);
+    unlink(path);
+    struct write_device device = {.device = 1};
+    struct writing writing = {.device = &device, .no_choice_before = 3 * PIECE};
+    struct gad_error error;
+    uint64_t around_bytes = 0;
+    for (int64_t i = 0; i < 3 && writing_around(&device) == AROUND_DONTCACHE; i++) {
+        cr_assert(eq(int, writer_write(fd, &writing, "r", memory, PIECE, i * PIECE, &error), 0));
+        cr_assert(eq(u32, device.choice.n_samples[WRITE_CACHED], 0), "there was a choice");
+        around_bytes += PIECE;
+    }
+    bool has_flag = writing_around(&device) == AROUND_DONTCACHE;
+    if (has_flag)
+        cr_assert(eq(u64, atomic_load(&writing.around_bytes), around_bytes));
+    cr_assert(eq(int, writer_write(fd, &writing, "r", memory, PIECE, 3 * PIECE, &error), 0));
+    cr_assert(eq(u32, device.choice.n_samples[WRITE_CACHED], 1));
+    close(fd);
 }
 
 Test(writer, says_what_went_wrong_on_every_way)
