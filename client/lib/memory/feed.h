@@ -15,11 +15,12 @@ struct feed {
 
     /* The pump's, under its lock. */
     struct feed *pump_next;
-    bool is_in_pump, has_untold; /* the latter: blocks that the worker was not told of */
+    bool is_in_pump;
     bool is_in_hand[RING_MAX_SLOTS];
     unsigned n_in_hand, n_away; /* the latter: of those, in a function that may take for ever */
     uint32_t newest;            /* the slot that was taken last */
-    uint64_t told_ns;
+    unsigned n_untold;          /* blocks that the worker was not told of */
+    uint64_t told_ns, took_ns;  /* the latter: a provider for the last block */
 
     struct gad_array *array; /* the job's; the pump's own reference once it keeps the feed */
     bool may_hang, is_in_order;
