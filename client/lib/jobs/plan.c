@@ -150,6 +150,16 @@ static int read_plan(const msgpack_object *map, unsigned n_outputs, int64_t open
     return r;
 }
 
+/* No worker has heard of the rings that are in a question: the job finds them. */
+static void keep_rings(struct build *build)
+{
+    while (build->feeds) {
+        struct feed *feed = build->feeds;
+        build->feeds = feed->next;
+        feed_free_done(feed);
+    }
+}
+
 /* *ret_open_length: as of the request. */
 static int ask_once(struct gad_client *client, const struct build_source *source,
                     struct reply **ret_reply, int64_t *ret_open_length, struct gad_error *error)
@@ -170,6 +180,8 @@ static int ask_once(struct gad_client *client, const struct build_source *source
         r = client_finish_call(client, &call, id, fds, n_fds, clock_deadline_ms(client->answer_ms),
                                ret_reply, error);
     }
+    if (r == 0)
+        keep_rings(&build);
     build_deinit(&build);
     return r;
 }

@@ -2,7 +2,8 @@
  *
  * Fresh shared memory is slow: reserving a ring, the first touch of its pages by either side and
  * giving them back take longer than a job of some MiB. So the rings of a job that went well are
- * kept for the next one of the same client, at most RINGS_KEPT, the larger ones first.
+ * kept for the next one of the same client, at most RINGS_KEPT, the larger ones first; those of a
+ * question for a plan, too.
  *
  * A ring is kept only after the daemon's answer that the job is done: its worker has let go of the
  * memory by then. After anything else (a lost connection, a lost worker, a job that failed)
