@@ -294,7 +294,8 @@ int view_new(struct gad_array *array, const int64_t *start, int ndim,
     bool is_empty;
     if (stream_of(array) || array->is_in_order)
         return error_set(error, GAD_BAD_ARGUMENT, "array",
-                         "a stream has no views: its elements come once and in order");
+                         "a stream has no views: its elements come once and in order; "
+                         "put it into a file first");
     memcpy(own_start, start ? start : zeros, (size_t)array->info.ndim * sizeof(*start));
     int r = check_axes(array, ndim, axes, &is_empty, error);
     if (r == 0 && !is_empty)

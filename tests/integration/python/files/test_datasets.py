@@ -198,13 +198,15 @@ def test_every_kind_of_source(gd, data, folder):
             a="part*.npy", b=["part0.npy", "part1.npy", "part2.npy"], c=X, d=gd.open("x.npy"),
             e=gd.open("x.npy") * 2, f=file["x"], g=np.load("x.npy", mmap_mode="r"), h="z.npz:y",
             i=gd.from_generator(lambda: iter([X[:400], X[400:]]), "f4", SHAPE),
-            j=gd.open("x.npy")[:, 1:], k=list(range(N)), l=np.asfortranarray(X))
+            j=gd.open("x.npy")[:, 1:], k=list(range(N)), l=np.asfortranarray(X),
+            m=gd.from_generator(lambda: iter([X[:400], X[400:]]), "f4", SHAPE)[:, :2] + 1)
         assert len(dataset) == N and dataset.shapes["j"] == (N, 2, 5)
         assert "e: float32 (1000, 3, 5)" in repr(dataset)
         whole = joined(taken(gd.DataLoader(dataset, 128, shuffle=True, seed=2)))
     order = gd.random.permutation(N, seed=2).compute()
     for name in "abcdfgil":
         assert np.array_equal(whole[name], X[order]), name
+    assert np.array_equal(whole["m"], X[order][:, :2] + 1)
     assert np.array_equal(whole["e"], X[order] * 2) and np.array_equal(whole["h"], Y[order])
     assert np.array_equal(whole["j"], X[order][:, 1:]) and np.array_equal(whole["k"], order)
     computed = gd.Dataset(e=gd.open("x.npy") * 2)

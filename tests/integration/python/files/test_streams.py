@@ -207,10 +207,36 @@ def test_a_job_that_cannot_begin_does_not_touch_the_generator(gd):
         (x - x.mean()).compute()
     assert raised.value.expected == "one pass in C order"
     with pytest.raises(gd.BadArgument, match="a part of a stream"):
-        x[:10]
+        x[::-1]
     with pytest.raises(gd.NotFound):
         gd.save("/there/is/no/such/folder/r.npy", x)
     assert not began
+
+
+@pytest.mark.parametrize("key", [
+    np.s_[:10], np.s_[1:2], np.s_[3::7], np.s_[-5:], np.s_[:, 1:], np.s_[2:-2:3, ::-1], np.s_[4:5, 0],
+    np.s_[:, None, 1], np.s_[1000::999, ..., None]], ids=str)
+def test_rows_in_order_and_parts_of_them(gd, key):
+    """Of slabs of all lengths; the generator ends with the last row that is wanted."""
+    for step in (7, 300, len(WHOLE)):
+        made = gd.from_generator(lambda step=step: slabs(2000, step), "f4", (2000, 3))[key]
+        np.testing.assert_array_equal((made * 2).compute(), WHOLE[:2000][key] * 2)
+    ended = []
+
+    def endless():
+        try:
+            while True:
+                yield WHOLE[:9]
+        finally:
+            ended.append(1)
+
+    rows = gd.from_generator(endless, "f4", SHAPE)[3:20:2].compute()
+    np.testing.assert_array_equal(rows, np.concatenate([WHOLE[:9]] * 3)[3:20:2])
+    assert ended
+    short = gd.from_generator(lambda: iter([WHOLE[:9]]), "f4", SHAPE)
+    np.testing.assert_array_equal(short[:9].compute(), WHOLE[:9])
+    with pytest.raises(gd.errors.ShortRead):
+        short[5:12].compute()
 
 
 def boom():

@@ -19,7 +19,7 @@ from ... import errors
 from ..._arguments.convert import LAST_NUM, refuse_dtype
 from ..graph import Shape, Source
 from ..leaves import ArraySource
-from ..selection import Items
+from ..selection import Items, Several, key_of, shape_of
 from .lending import Lending
 
 if TYPE_CHECKING:
@@ -107,13 +107,18 @@ class GeneratorSource(Source):
         name = getattr(self._made, "__name__", type(self._made).__name__)
         return f"from_generator({name})"
 
-    def selected(self, items: Items) -> ArraySource:
+    def selected(self, items: Items) -> Source:
         if self.chunk is not None and items[0] == (self.at, 1, len(self.chunk)):
             part = (0, 1, len(self.chunk)), *items[1:]
-            return ArraySource(self.chunk).selected(part)  # type: ignore[return-value]
-        raise errors.BadArgument("a part of a stream cannot be taken: its elements come once and "
-                                 "in order; have the generator make that part", argument="[]",
-                                 expected="all of it", found=self.text())
+            return ArraySource(self.chunk).selected(part)
+        rows = items[0]
+        if type(self) is GeneratorSource and self.chunk is None and isinstance(rows, tuple) \
+                and rows[1] > 0:
+            cut = _Cut(self, rows, key_of(items[1:]))
+            return GeneratorSource(cut, self._dtype, shape_of(items))
+        raise errors.BadArgument("such a part of a stream cannot be taken: its elements come once "
+                                 "and in order; gd.save() it, and use the file", argument="[]",
+                                 expected="x[rows in order, ...]", found=self.text())
 
     def refusal(self) -> errors.BadArgument:
         """Of what needs the whole array, or some of it again."""
@@ -152,6 +157,31 @@ class GeneratorSource(Source):
             self._is_used = True
             made = self._made
         return iter(made)
+
+
+class _Cut:
+    """A part of what a generator makes: some rows, of which each slab has its own, and of each row
+    the same. The generator ends with the last of them."""
+
+    def __init__(self, whole: GeneratorSource, rows: Several, key: tuple[Any, ...]) -> None:
+        self._whole = whole
+        self._rows = range(rows[0], rows[0] + rows[1] * rows[2], rows[1])
+        self._key = key
+        self.__name__ = f"{whole.text()}[...]"
+
+    def __call__(self) -> Iterator[Slab]:
+        whole, rows = self._whole, self._rows
+        slabs, at = whole._slabs(), 0
+        for made in slabs:
+            slab = checked_slab(made, whole._dtype, whole.shape, "slabs")
+            own = rows[max(-((rows.start - at) // rows.step), 0):]
+            if own and own.start < at + len(slab):
+                yield slab[(slice(own.start - at, own.stop - at, rows.step), *self._key)]
+            at += len(slab)
+            if at > rows[-1]:
+                break
+        if (close := getattr(slabs, "close", None)) is not None:
+            close()
 
 
 def _feed(array: _core.Array, slabs: Iterator[Any], dtype: np.dtype[Any], shape: Shape) -> None:

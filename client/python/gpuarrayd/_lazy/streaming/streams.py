@@ -71,9 +71,11 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
     -------
     Lazy
         It is read once and in order. Jobs that would do otherwise, as x - x.mean() and x.T @ x,
-        raise BadArgument. What reads each row several times, as x - x.mean(axis=1, keepdims=True),
-        is computed in chunks of rows. Several results along different axes, by gd.compute() or
-        gd.save(), are of one run of the generator, with a job for each choice of axes.
+        raise BadArgument. Rows in order and parts of them, as x[10:, :3], are a generator's, too,
+        which has a run of f for itself. What reads each row several times, as x - x.mean(axis=1,
+        keepdims=True), is computed in chunks of rows. Several results along different axes, by
+        gd.compute() or gd.save(), are of one run of the generator, with a job for each choice of
+        axes.
 
     Raises
     ------
