@@ -183,6 +183,11 @@ void hdf5_say_older(struct gad_error *error)
     error_found(error, "a newer format, or damage");
 }
 
+static bool says_locked(const char *reason)
+{
+    return strstr(reason, LOCKED_REASON) || strstr(reason, LOCKED_REASON_OUR);
+}
+
 static int open_error(const char *path, const struct stat *st, bool for_writing, const char *shown,
                       const char *name, struct gad_error *error)
 {
@@ -192,8 +197,7 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
         return truncated_error(reason, shown, name, error);
     if (strstr(reason, "already open for"))
         return marked_error(shown, name, error);
-    if (strstr(reason, LOCKED_REASON) || strstr(reason, LOCKED_REASON_OUR) ||
-        is_locked(path, for_writing))
+    if (says_locked(reason) || is_locked(path, for_writing))
         return locked_error(st, for_writing, shown, name, error);
     if (H5Fis_hdf5(path) <= 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);
@@ -216,11 +220,14 @@ static bool is_same_file(hid_t file, const struct stat *st)
            opened.st_ino == st->st_ino;
 }
 
-/* Opens to read, also what a writer is writing in a way that lets others read. */
+/* Opens to read, also what a writer is writing in a way that lets others read, and what this
+ * program itself has open to write: HDF5 shares that, with its own driver alone. */
 static hid_t open_to_read(const char *path, hid_t fapl)
 {
     char reason[REASON_CHARS];
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, fapl);
+    if (file < 0 && says_locked(hdf5_reason(reason, sizeof(reason))) && H5Pset_fapl_sec2(fapl) >= 0)
+        file = H5Fopen(path, H5F_ACC_RDONLY, fapl);
     if (file >= 0 || !strstr(hdf5_reason(reason, sizeof(reason)), "already open for"))
         return file;
     return H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, fapl);
