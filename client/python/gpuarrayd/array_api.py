@@ -51,6 +51,7 @@ from ._lazy.moves import expand_dims as _expand_dims
 from ._lazy.operands import Operand as _Operand
 from ._lazy.reshaping import reshape
 from ._lazy.unanswered import refuse as _refuse
+from ._linalg import standard as linalg
 
 __array_api_version__ = "2025.12"
 __all__ = [
@@ -63,7 +64,8 @@ __all__ = [
     "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "finfo", "flip", "float32",
     "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like", "greater",
     "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int64", "int8", "isdtype",
-    "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linspace", "log", "log10",
+    "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg",
+    "linspace", "log", "log10",
     "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
     "matmul", "matrix_transpose", "max", "maximum", "mean", "meshgrid", "min", "minimum",
     "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
@@ -93,6 +95,9 @@ def asarray(obj: _Any, /, *, dtype: _npt.DTypeLike | None = None, device: str | 
             copy: _Any = None) -> _Lazy:
     """An array of any kind, a number or a list as a lazy; of a copy where copy is True."""
     _check_device("asarray", device)
+    if copy is False and not isinstance(obj, _Lazy) and not hasattr(obj, "__array__"):
+        raise _errors.BadArgument(f"asarray: {type(obj).__name__} is no array, and would be copied",
+                                  argument="copy", expected="None or True", found="False")
     made = _lazy(obj if isinstance(obj, _Lazy) or not copy else _np.array(obj))
     return made if dtype is None or made.dtype == dtype else made.astype(dtype)
 
