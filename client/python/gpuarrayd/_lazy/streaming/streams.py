@@ -53,7 +53,9 @@ def from_generator(f: Made, dtype: DTypeLike, shape: tuple[int | None, ...]) -> 
         x = gd.from_generator(frames, "u2", shape=(10_000, 480, 640))
         bright = (x > 1000).sum(axis=(1, 2)).compute()
 
-    Nothing of it is kept: a few MiB are on the way, and the generator waits where it is faster.
+    Nothing of it is kept: a few MiB are on the way, and the generator waits where it is faster. A
+    slab that the generator keeps may be written again once it is asked for the next; one that it
+    does not keep is copied while it makes the next, which costs less.
 
     Parameters
     ----------
