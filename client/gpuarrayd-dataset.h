@@ -138,6 +138,8 @@ void gad_loader_free(struct gad_loader *loader);
  * loader: not NULL. */
 enum gad_status gad_loader_set_epoch(struct gad_loader *loader, uint64_t epoch,
                                      struct gad_error *error);
+/** The epoch that the loader is in, as said or by a state. loader: NULL is in epoch 0. */
+uint64_t gad_loader_epoch(const struct gad_loader *loader);
 /** Batches of an epoch. loader: NULL has none. */
 uint64_t gad_loader_length(const struct gad_loader *loader);
 /** Batches that were left out, see skips_errors. loader: NULL has none. */
@@ -165,7 +167,7 @@ enum gad_status gad_loader_batch(struct gad_loader *loader, uint64_t k,
  * for all ranks, however many there are.
  * loader: not NULL. For the dataset's first state a few rows are read, once a window that is being
  * filled is full.
- * ret_state: GAD_STATE_BYTES; a text that ends in NUL. */
+ * ret_state: GAD_STATE_BYTES; a text, with NULs behind it to the end. */
 enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
                                  struct gad_error *error);
 

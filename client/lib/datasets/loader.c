@@ -151,15 +151,24 @@ uint64_t gad_loader_length(const struct gad_loader *loader)
     return loader ? loader_n_batches(loader) : 0;
 }
 
+/* One of its numbers, which other threads may change. */
+static uint64_t locked(const struct gad_loader *loader, const uint64_t *number)
+{
+    struct gad_loader *own = (struct gad_loader *)(uintptr_t)loader;
+    pthread_mutex_lock(&own->lock);
+    uint64_t n = *number;
+    pthread_mutex_unlock(&own->lock);
+    return n;
+}
+
 uint64_t gad_loader_skipped(const struct gad_loader *loader)
 {
-    struct gad_loader *locked = (struct gad_loader *)(uintptr_t)loader;
-    if (!loader)
-        return 0;
-    pthread_mutex_lock(&locked->lock);
-    uint64_t n = loader->n_skipped;
-    pthread_mutex_unlock(&locked->lock);
-    return n;
+    return loader ? locked(loader, &loader->n_skipped) : 0;
+}
+
+uint64_t gad_loader_epoch(const struct gad_loader *loader)
+{
+    return loader ? locked(loader, &loader->epoch) : 0;
 }
 
 enum gad_status gad_loader_set_epoch(struct gad_loader *loader, uint64_t epoch,

@@ -76,6 +76,7 @@ enum gad_status gad_loader_state(struct gad_loader *loader, char *ret_state,
     pthread_mutex_lock(&loader->lock);
     uint64_t position =
         min_u64(loader->next * (uint64_t)loader->batch_size, (uint64_t)loader->n_rows);
+    memset(ret_state, 0, GAD_STATE_BYTES);
     snprintf(ret_state, GAD_STATE_BYTES,
              "{\"dataset\":\"%s\",\"files\":\"%s\",\"rows\":\"%s\",\"shuffle\":\"%s\","
              "\"drop_last\":%s,\"batch_size\":%" PRId64 ",\"seed\":%" PRIu64 ",\"epoch\":%" PRIu64

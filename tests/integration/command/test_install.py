@@ -44,7 +44,7 @@ def expected_files(installed):
         o("sysconfdir") / "gpuarrayd/gpuarrayd.conf",
         *(data / "doc/gpuarrayd/examples" / name
           for name in ("50-nvidia.conf", "gpuarrayd.conf", "windspeed.c", "shared.c", "progress.c",
-                       "stencil.c")),
+                       "stencil.c", "train.c")),
     }
 
 
@@ -164,7 +164,7 @@ def run(program, *words, env, cwd):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_examples_run_with_the_installed_library_and_daemon(installed, compiler, tmp_path):
     assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["progress.c", "shared.c", "stencil.c",
-                                                              "windspeed.c"]
+                                                              "train.c", "windspeed.c"]
     for source in EXAMPLES.glob("*.c"):
         more = ["-fPIC", "-shared"] if source.stem == "stencil" else []
         compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow",
@@ -191,3 +191,50 @@ def test_the_examples_run_with_the_installed_library_and_daemon(installed, compi
         done = run("progress", "0.06", env=env, cwd=tmp_path)
         assert done.returncode == 1 and "(cancelled)" in done.stderr, done.stdout
         assert "of 1025 tiles" in done.stdout and not done.stdout.startswith("0 reports")
+
+
+def test_the_example_that_trains_goes_on_where_it_was_ended(installed, tmp_path):
+    compile_with(installed, COMPILERS[0], EXAMPLES / "train.c", tmp_path / "train", "-std=c11")
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(3000, 6)).astype("f4")
+    y = (x @ np.arange(1, 7) - 2).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    with h5py.File(tmp_path / "y.h5", "w") as f:
+        f.create_dataset("y", data=y, compression="gzip", chunks=(100,))
+        f["few"], f["double"] = y[1:], y.astype("f8")
+    with private_daemons(installed) as (env, _):
+        def train(*words, labels="y.h5:/y"):
+            return run("train", "x.npy", labels, *words, env=env, cwd=tmp_path)
+
+        done = train("3", "whole.bin")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "epoch 3, weights 1.0000 ... 6.0000, constant -2.0000\n"
+        for steps in ("1", "50", "7", "40", "0", "1000"):  # of 46 in each epoch
+            done = train("3", "parts.bin", steps)
+            assert done.returncode == 0, done.stderr
+        assert (tmp_path / "parts.bin").read_bytes() == (tmp_path / "whole.bin").read_bytes()
+
+        for labels, word, found in (("y.h5:/few", "bad-shape", "2999"), ("y.h5:/double", "bad-dtype", ""),
+                                    ("y.h5:/z", "not-found", "/z"), ("none.npy", "not-found", "none.npy")):
+            done = train("1", "other.bin", labels=labels)
+            assert done.returncode == 1 and f"({word})" in done.stderr and found in done.stderr
+        assert not (tmp_path / "other.bin").exists()
+        state = (tmp_path / "whole.bin").read_bytes()
+        for held, word in ((state[:-1], "bad-format"), (b"{}" + state[2:], "bad-argument"),
+                           (state.replace(b'"seed"', b'"sead"'), "bad-argument")):
+            (tmp_path / "other.bin").write_bytes(held)
+            done = train("4", "other.bin")
+            assert done.returncode == 1 and f"({word})" in done.stderr, done.stderr
+
+        x[5] += 1
+        np.save(tmp_path / "x.npy", x)  # a state is of the file as it was
+        done = train("4", "whole.bin")
+        assert done.returncode == 1 and "(dataset-changed)" in done.stderr, done.stderr
+        np.save(tmp_path / "x.npy", x - 1)
+        damaged = bytearray((tmp_path / "y.h5").read_bytes())
+        with h5py.File(tmp_path / "y.h5") as f:
+            at = f["y"].id.get_chunk_info(3)
+        damaged[at.byte_offset + 5:at.byte_offset + 90] = bytes(85)
+        (tmp_path / "y.h5").write_bytes(damaged)
+        done = train("1", "left.bin")
+        assert done.returncode == 0 and "train: left out: " in done.stderr, done.stderr

@@ -161,6 +161,8 @@ Test(loader, goes_on_from_a_state_with_other_ranks_and_formats)
             cr_assert(eq(int, gad_loader_load_state(loader, state, &last_error), GAD_OK), "%s",
                       last_error.message);
             cr_assert(eq(int, gad_loader_state(loader, again, &last_error), GAD_OK));
+            cr_assert(eq(u64, gad_loader_epoch(loader), 9));
+            cr_assert(eq(chr, again[strlen(again) + 1], '\0'));
             cr_assert(eq(str, strstr(again, "\"rows"), strstr(state, "\"rows")));
             struct gad_batch *batch = next_ok(loader);
             cr_assert(eq(u64, gad_batch_epoch(batch), 9));
