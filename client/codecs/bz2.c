@@ -1,4 +1,5 @@
-/* bzip2 streams, one or several behind each other: the "bz2" of numcodecs.
+/* bzip2 streams, one or several behind each other: the "bz2" of numcodecs and the "bzip2" of
+ * PyTables, netCDF-4 and hdf5plugin.
  *
  * values[0]: the level, 1 to 9.
  */
@@ -82,6 +83,7 @@ static size_t bound(const struct codec_step *step, size_t n_bytes)
 
 const struct codec codec_bz2 = {
     .name = "bz2",
+    .hdf5_id = 307,
     .zarr_name = "bz2",
     .package = "libbz2-dev",
     .decode = decode,

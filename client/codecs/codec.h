@@ -81,7 +81,7 @@ const struct codec *codec_at(size_t i);
 /* A filter of HDF5's registry that is not in the table. */
 struct codec_elsewhere {
     uint32_t hdf5_id;
-    const char *name;    /* "bzip2" */
+    const char *name;    /* "zfp" */
     const char *package; /* that has a plugin for HDF5 */
 };
 const struct codec_elsewhere *codec_elsewhere(uint32_t hdf5_id); /* NULL: not known to us */

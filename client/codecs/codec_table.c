@@ -63,11 +63,15 @@ const struct codec *codec_of_name(const char *name)
 }
 
 static const struct codec_elsewhere elsewhere[] = {
-    {5, "nbit", "libhdf5-dev"},          {305, "lzo", "python3-tables"},
-    {307, "bzip2", "hdf5plugin (PyPI)"}, {32006, "jpeg", "hdf5plugin (PyPI)"},
-    {32013, "zfp", "hdf5plugin (PyPI)"}, {32014, "fpzip", "hdf5plugin (PyPI)"},
-    {32017, "sz", "hdf5plugin (PyPI)"},  {32018, "fcidecomp", "hdf5plugin (PyPI)"},
-    {32024, "sz3", "hdf5plugin (PyPI)"}, {32028, "sperr", "hdf5plugin (PyPI)"},
+    {5, "nbit", "libhdf5-dev"},
+    {305, "lzo", "python3-tables"},
+    {32006, "jpeg", "hdf5plugin (PyPI)"},
+    {32013, "zfp", "hdf5plugin (PyPI)"},
+    {32014, "fpzip", "hdf5plugin (PyPI)"},
+    {32017, "sz", "hdf5plugin (PyPI)"},
+    {32018, "fcidecomp", "hdf5plugin (PyPI)"},
+    {32024, "sz3", "hdf5plugin (PyPI)"},
+    {32028, "sperr", "hdf5plugin (PyPI)"},
 };
 
 const struct codec_elsewhere *codec_elsewhere(uint32_t hdf5_id)

@@ -66,6 +66,7 @@ static size_t filter(H5Z_filter_t id, unsigned flags, size_t n_values, const uns
         return filter(id, flags, n_values, values, n_from, room, buffer);                          \
     }
 LENT(4)
+LENT(307)
 LENT(32000)
 LENT(32001)
 LENT(32004)
@@ -79,8 +80,8 @@ static const struct {
     H5Z_filter_t id;
     H5Z_func_t function;
 } lent[] = {
-    {4, filter_4},         {32000, filter_32000}, {32001, filter_32001}, {32004, filter_32004},
-    {32008, filter_32008}, {32015, filter_32015}, {32026, filter_32026},
+    {4, filter_4},         {307, filter_307},     {32000, filter_32000}, {32001, filter_32001},
+    {32004, filter_32004}, {32008, filter_32008}, {32015, filter_32015}, {32026, filter_32026},
 };
 
 static bool is_lent[ARRAY_LENGTH(lent)];

@@ -418,7 +418,8 @@ static int check_filters(const struct format_target *wanted, struct gad_error *e
         if (pipeline->steps[i].codec->hdf5_id)
             continue;
         error_set(error, GAD_BAD_ARGUMENT, wanted->name, "HDF5 has no filter '%s'", codec);
-        error_expected(error, "gzip, zstd, lzf, lz4, blosc, szip or bitshuffle; or a Zarr store");
+        error_expected(error,
+                       "gzip, zstd, bz2, lzf, lz4, blosc, szip or bitshuffle; or a Zarr store");
         error_found(error, "%s", codec);
         return GAD_BAD_ARGUMENT;
     }

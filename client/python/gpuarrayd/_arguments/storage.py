@@ -60,7 +60,7 @@ def _compression(compression: str | SupportsIndex | None, opts: object) -> str |
             return f"gzip:{operator.index(compression)}"
         except TypeError:
             raise errors.BadArgument(f"compression is {compression!r}", argument="compression",
-                                     expected="gzip, zstd, lzf, lz4, blosc, bitshuffle or szip",
+                                     expected="gzip, zstd, bz2, lzf, lz4, blosc, bitshuffle, szip",
                                      found=repr(compression)) from None
     return compression if opts is None else f"{compression}:{opts}"
 

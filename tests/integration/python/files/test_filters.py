@@ -29,6 +29,7 @@ OURS = {
     "zstd": hdf5plugin.Zstd(clevel=3),
     "lz4": hdf5plugin.LZ4(),
     "lz4 blocks": hdf5plugin.LZ4(nbytes=1000),
+    "bzip2 shuffle": dict(shuffle=True, **hdf5plugin.BZip2(blocksize=2)),
     "bitshuffle": hdf5plugin.Bitshuffle(cname="none"),
     "bitshuffle lz4": hdf5plugin.Bitshuffle(),
     "bitshuffle zstd": hdf5plugin.Bitshuffle(cname="zstd"),
@@ -223,7 +224,7 @@ def test_what_hdf5_reads_itself_is_decoded_by_our_codecs(daemon, tmp_path):
     """Sources of virtual datasets, and numbers of odd widths; and outputs are packed as before. In a
     process of its own: packages that others have loaded may have brought plugins of HDF5."""
     rng = np.random.default_rng(9)
-    packed = {"lzf": dict(compression="lzf"), "zstd": hdf5plugin.Zstd(), "lz4": hdf5plugin.LZ4(),
+    packed = {"lzf": dict(compression="lzf"), "zstd": hdf5plugin.Zstd(), "lz4": hdf5plugin.LZ4(), "bzip2": hdf5plugin.BZip2(),
               "blosc": hdf5plugin.Blosc(), "bitshuffle": hdf5plugin.Bitshuffle(cname="zstd"),
               "plain bits": hdf5plugin.Bitshuffle(cname="none")}
     a = rng.integers(0, 9, (len(packed), 90, 500)).astype("i4")
@@ -280,7 +281,8 @@ def turn_a_bit(stored):
 
 @pytest.mark.parametrize("filters, word", [
     (dict(compression="gzip"), "deflate"), (dict(fletcher32=True), "fletcher32: its checksum is wrong"),
-    (dict(compression="gzip", fletcher32=True), "fletcher32"), (hdf5plugin.Blosc(), "blosc")])
+    (dict(compression="gzip", fletcher32=True), "fletcher32"), (hdf5plugin.Blosc(), "blosc"),
+    (hdf5plugin.BZip2(), "bz2")])
 def test_a_damaged_chunk_is_named(gd, tmp_path, filters, word):
     path = str(tmp_path / "a.h5")
     a = np.arange(120 * 90, dtype="f8").reshape(120, 90)
@@ -384,11 +386,10 @@ def test_a_cut_file_and_a_vanishing_one_are_errors(gd, tmp_path):
         gd.open(f"{path}:/d")
 
 
-@pytest.mark.parametrize("filters, number", [(hdf5plugin.BZip2(), 307), (hdf5plugin.Zfp(), 32013)])
-def test_a_filter_that_nobody_has_is_named(tmp_path, filters, number):
+def test_a_filter_that_nobody_has_is_named(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file.create_dataset("d", data=np.zeros((50, 50), "f4"), chunks=(30, 40), **filters)
-    assert "hdf5plugin" in refused(f"{tmp_path}/a.h5:/d", number)
+        file.create_dataset("d", data=np.zeros((50, 50), "f4"), chunks=(30, 40), **hdf5plugin.Zfp())
+    assert "hdf5plugin" in refused(f"{tmp_path}/a.h5:/d", 32013)
 
 
 def test_what_a_newer_hdf5_has_written_says_what_helps(gd, tmp_path):

@@ -22,6 +22,7 @@ HOW = [
     dict(compression="szip"),
     dict(compression="bitshuffle"),
     dict(compression="bitshuffle:zstd"),
+    dict(compression="bz2:3", shuffle=True),
     dict(fletcher32=True),
 ]
 
@@ -75,14 +76,14 @@ def test_filters_of_which_hdf5_has_a_plugin(gd, daemon, tmp_path):
     program = f"""if True:
         import numpy as np, gpuarrayd as gd
         x = gd.lazy(np.arange(60000.0).reshape(300, 200))
-        for how in ("bitshuffle", "bitshuffle:zstd", "blosc:zstd", "lz4", "zstd"):
+        for how in ("bitshuffle", "bitshuffle:zstd", "blosc:zstd", "lz4", "zstd", "bz2"):
             gd.save("{tmp_path}/a.h5:/" + how.replace(":", "_"), x, compression=how)
     """
     environment = {**os.environ, "HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH,
                    "GPUARRAYD_SOCKET": daemon.socket}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     with h5py.File(tmp_path / "a.h5") as file:
-        assert len(file) == 5
+        assert len(file) == 6
         for name in file:
             np.testing.assert_array_equal(file[name][()], np.arange(60000.0).reshape(300, 200))
 
