@@ -10,7 +10,8 @@
  *
  * Then the same for threads that also read each chunk from the file and add up what they decoded,
  * as float32 in 32 sums: what a job does at least. With codecs of several GB/s that is as much work
- * as they are.
+ * as they are. Mapping the file is no way around it: two threads that read 374 MB of the page cache
+ * take 29 ms, and 37 by a mapping, of which 14 are its end.
  */
 #include "client/codecs/codec.h"
 #include "client/formats/hdf5/hdf5_filters.h"

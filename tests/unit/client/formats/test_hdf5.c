@@ -1,5 +1,7 @@
 /* HDF5 datasets as sources: how each kind of storage travels, with the right elements; and what is
  * refused. */
+#include "client/formats/hdf5/hdf5_file.h"
+#include "client/formats/hdf5/reading/hdf5_stored.h"
 #include "support.h"
 
 #include <errno.h>
@@ -415,6 +417,59 @@ Test(hdf5, a_provider_notices_another_file_in_its_place)
     cr_assert(array->provider->fill(array->provider_state, outside, count, block) != 0);
     cr_assert(array->provider->fill(array->provider_state, negative, count, block) != 0);
     gad_array_release(array);
+}
+
+/* By HDF5, and beside it: the same bytes. Where they are. */
+static struct hdf5_where read_both_ways(hid_t dataset, const hsize_t *offsets,
+                                        const struct hdf5_beside *beside)
+{
+    struct chunk_bytes bytes[2] = {{.data = NULL}, {.data = NULL}};
+    struct hdf5_where where[2];
+    for (int i = 0; i < 2; i++) {
+        cr_assert(eq(
+            int, hdf5_stored_fetch(dataset, offsets, i ? beside : NULL, &bytes[i], &where[i]), 0));
+        cr_assert(hdf5_beside_read(beside, &where[i], &bytes[i]));
+    }
+    cr_assert(where[0].address == HADDR_UNDEF && where[1].address != HADDR_UNDEF);
+    cr_assert(bytes[0].n_bytes > 0 && bytes[0].n_bytes == bytes[1].n_bytes);
+    cr_assert(memcmp(bytes[0].data, bytes[1].data, bytes[0].n_bytes) == 0);
+    free(bytes[0].data);
+    free(bytes[1].data);
+    return where[1];
+}
+
+Test(hdf5, stored_chunks_are_read_beside_the_library)
+{
+    const hsize_t chunk[2] = {7, 5};
+    for (hsize_t block = 0; block <= 512; block += 512) {
+        hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), created = h5_create("a.h5", block);
+        H5Pset_deflate(dcpl, 1);
+        h5_put(created, "d", H5T_IEEE_F64LE, 2, dims, chunk, dcpl);
+        H5Pclose(dcpl);
+        H5Fclose(created);
+        HDF5_SCOPE(scope);
+        struct hdf5_beside beside = {.fd = -1};
+        struct hdf5_where where;
+        struct stat st;
+        _cleanup_hid_ hid_t fapl = hdf5_file_access(false);
+        _cleanup_hid_ hid_t file = H5Fopen("a.h5", H5F_ACC_RDONLY, fapl);
+        _cleanup_hid_ hid_t dataset = H5Dopen2(file, "d", H5P_DEFAULT);
+        cr_assert(fstat(hdf5_file_fd(file), &st) == 0);
+        hdf5_beside_open(&beside, hdf5_file_fd(file), &st);
+        for (hsize_t i = 0; i < dims[0]; i += chunk[0])
+            for (hsize_t k = 0; k < dims[1]; k += chunk[1])
+                where = read_both_ways(dataset, (const hsize_t[]){i, k}, &beside);
+        char room[16];
+        struct chunk_bytes bytes = {.data = room, .n_bytes = sizeof(room), .room = sizeof(room)};
+        cr_assert(hdf5_beside_read(&beside, &where, &bytes));
+        cr_assert(truncate("a.h5", (off_t)where.address + 15) == 0);
+        cr_assert(not(hdf5_beside_read(&beside, &where, &bytes)), "it has been cut");
+        cr_assert(truncate("a.h5", st.st_size) == 0);
+        cr_assert(hdf5_beside_read(&beside, &where, &bytes));
+        hdf5_beside_close(&beside);
+        cr_assert(not(hdf5_beside_read(&beside, &where, &bytes)), "others may have written");
+        close(beside.fd);
+    }
 }
 
 Test(hdf5, the_programs_own_error_printing_stays)
