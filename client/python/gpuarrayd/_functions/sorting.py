@@ -1,8 +1,9 @@
 """Sorting, and different elements, by NumPy in this process: gd.sort(a), gd.unique_values(a).
 
-What is sorted is of any size as long as one row along the axis is small: a function of blocks, as
-those of map_blocks(), which sorts rows while a job reads them. What is
-different is found when it is called, and is an array in memory; the shape follows from it.
+Rows that are small are sorted while a job reads them, by a function of blocks, as those of
+map_blocks(). An array with one axis, or axis=None, is of any size: a larger one is sorted when this
+is called, through temporary files (large_sorts.py). What is different is found when it is called,
+and is an array in memory; the shape follows from it.
 
 Parameters
 ----------
@@ -10,7 +11,8 @@ a : Lazy or array_like
 x : Lazy or array_like
     Of any shape, and at most 256 MiB.
 axis : int or None
-    Along which, at most 256 MiB of elements, and of indices; None: as if the array were flat.
+    Along which, at most 256 MiB of elements, and of indices, where there are several axes; None: as
+    if the array were flat.
 kind : str, optional
     "stable" and "mergesort" are stable=True; others are NumPy's fastest.
 stable : bool, optional
@@ -45,7 +47,7 @@ from .. import errors
 from .._lazy.array import Lazy
 from .._lazy.blockwise import map_blocks
 from .._lazy.describing import describe
-from .._lazy.moves import array_of, axis_of
+from .._lazy.moves import array_of, axis_of, flip
 from .._lazy.operands import Operand
 from .._lazy.reshaping import ravel
 from .._lazy.unanswered import refuse
@@ -78,12 +80,14 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
     along = axis_of(axis, x.ndim)
     wanted = np.dtype(x.dtype if dtype is None else dtype)
     each = x.shape[along] * max(wanted.itemsize, x.itemsize)
+    if each > MOST_BYTES and x.ndim == 1:
+        return _large(x, dtype is not None, is_falling)
     if each > MOST_BYTES:
         raise errors.Unsupported(
             f"{name}: rows are sorted in this process, where there is room for {MOST_BYTES >> 20} "
-            "MiB: gd.quantile() and gd.median() are exact without sorting, gd.bincount() and "
-            "gd.histogram() count", argument="a", expected=f"at most {MOST_BYTES} bytes a row",
-            found=f"{each} bytes")
+            "MiB; an array with one axis has any size. gd.quantile() and gd.median() are exact "
+            "without sorting, gd.bincount() and gd.histogram() count", argument="a",
+            expected=f"at most {MOST_BYTES} bytes a row", found=f"{each} bytes")
     if 0 in x.shape:
         return x.astype(wanted)
     block, room = [1] * x.ndim, max(_BLOCK_BYTES // each, 1)
@@ -95,6 +99,13 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
     threads = 0 if math.prod(block) * x.itemsize <= 8 * _BLOCK_BYTES else 1
     return map_blocks(function, x, along, is_falling, "stable" if is_stable else None,
                       dtype=wanted, block=tuple(block), threads=threads)
+
+
+def _large(x: Lazy, wants_places: bool, is_falling: bool) -> Lazy:
+    from .large_sorts import sorted_large
+    if wants_places and is_falling:  # equal ones stay in their order
+        return x.size - 1 - flip(sorted_large(flip(x), True))
+    return flip(sorted_large(x, wants_places)) if is_falling else sorted_large(x, wants_places)
 
 
 def _is_stable(name: str, kind: str | None, stable: bool | None) -> bool:

@@ -100,8 +100,8 @@ def test_different_elements(gd):
 
 def test_what_is_too_large_is_refused(gd):
     row = gd.arange(2**26)
-    for call in (lambda: gd.sort(row), lambda: gd.argsort(row.astype("i1")), lambda: gd.unique_values(row),
-                 lambda: gd.sort(gd.ones((2**13, 2**13)), axis=None)):
+    rows = gd.ones((2, 2**26), "i1")
+    for call in (lambda: gd.sort(rows.astype("f8")), lambda: gd.argsort(rows), lambda: gd.unique_values(row)):
         with pytest.raises(gd.Unsupported, match="256 MiB"):
             call()
     assert gd.sort(gd.full((2**20, 2**20), 3))[:2, :2].tolist() == [[3, 3], [3, 3]]
@@ -109,3 +109,30 @@ def test_what_is_too_large_is_refused(gd):
         gd.sort(3)
     with pytest.raises(gd.Unsupported):
         gd.sort([1, 2], order="x")
+
+
+@pytest.mark.parametrize("is_falling", [False, True])
+def test_arrays_of_any_size(gd, monkeypatch, is_falling):
+    """With less room for a row: runs in files, and parts of them."""
+    from gpuarrayd._functions import large_sorts, sorting
+    monkeypatch.setattr(sorting, "MOST_BYTES", 1000)
+    monkeypatch.setattr(large_sorts, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(large_sorts, "_SAMPLES", 16)
+    rng = np.random.default_rng(1)
+    for a in (rng.normal(size=20011).astype("f4"), rng.integers(0, 3, 9000), np.zeros(4999, "u1"),
+              np.where(rng.random(5000) < 0.3, np.nan, rng.normal(size=5000).round(1)),
+              rng.integers(0, 2**64, 3001, dtype="u8"), np.arange(7000.0)[::-1], np.full(999, np.nan),
+              rng.random(3000) < 0.5, np.sort(rng.integers(-9, 9, 8000)).astype("i2")):
+        want, places = np.sort(a), np.argsort(a, kind="stable")
+        if is_falling:
+            want, places = want[::-1], len(a) - 1 - np.argsort(a[::-1], kind="stable")[::-1]
+        got, where = gd.sort(a, descending=is_falling), gd.argsort(gd.lazy(a), descending=is_falling)
+        assert got.dtype == a.dtype and where.dtype == np.int64
+        np.testing.assert_array_equal(got.compute(), want)
+        np.testing.assert_array_equal(where.compute(), places)
+    a = rng.normal(size=(80, 90)).astype("f4")
+    got = gd.sort(gd.sqrt(abs(gd.lazy(a))), axis=None, descending=is_falling) * 2
+    want = np.sort(2 * np.sqrt(abs(a)), axis=None)
+    np.testing.assert_array_equal(got.compute(), want[::-1] if is_falling else want)
+    with pytest.raises(gd.Unsupported, match="one axis"):
+        gd.sort(gd.ones((3, 9999)))
