@@ -62,7 +62,7 @@ def sorted_large(x: Lazy, wants_places: bool) -> Lazy:
         else:
             chunk = np.sort(chunk)
         values.write(chunk)
-        samples.append(chunk[::max(len(chunk) // _SAMPLES, 1)])
+        samples.append(chunk[::max(len(chunk) // _SAMPLES, 1)].copy())  # not a view of all
         del chunk
     runs = [values.mapped()[start:start + step] for start in starts]
     made = _File(places.dtype if wants_places else dtype, n)
