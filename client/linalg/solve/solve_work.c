@@ -14,6 +14,7 @@
  * again. There are two places for them, so that those that the state tells of are never being
  * written.
  */
+#include "client/clock.h"
 #include "client/formats/files/file_lock.h"
 #include "client/formats/files/file_output.h"
 #include "client/linalg/checkpoint.h"
@@ -27,8 +28,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define PAGE  4096
-#define MAGIC "gadfact1"
+#define PAGE          4096
+#define MAGIC         "gadfact1"
+#define LOCK_WAIT_MS  2000
+#define LOCK_RETRY_MS 10
 
 struct state {
     char magic[8];
@@ -272,7 +275,12 @@ static int open_checkpoint(struct solve_work *w, bool *ret_is_new, struct gad_er
     w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (w->fd < 0 || fstat(w->fd, &st) < 0)
         return error_from_errno(error, errno, w->path, "opening a checkpoint");
-    if (flock(w->fd, LOCK_EX | LOCK_NB) < 0) {
+    /* Of a program that was killed the daemon has it for a moment longer. */
+    for (int ms = 0; flock(w->fd, LOCK_EX | LOCK_NB) < 0; ms += LOCK_RETRY_MS) {
+        if (ms < LOCK_WAIT_MS && errno == EWOULDBLOCK) {
+            clock_sleep_ms(LOCK_RETRY_MS);
+            continue;
+        }
         char holder[64];
         file_lock_holder(&st, true, holder, sizeof(holder));
         return error_set(error, GAD_BUSY, "checkpoint", "%s is in use%s%s", w->path,

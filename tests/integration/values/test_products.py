@@ -479,13 +479,25 @@ def test_refuses_what_numpy_refuses(w):
 
 
 @pytest.mark.parametrize("text", ["a.T", "a.T + b", "sum(a.T)", "(a @ b) + b.T", "(a + b).T",
-                                  "sum(b.T, axis=0) @ a", "(a - sum(b, axis=0)).T @ a",
-                                  "sum(a, axis=0, keepdims=True).T @ b", "cumsum(a, axis=0).T @ b",
-                                  "(a + index(0)).T @ b", "tensordot(a, b, 1).T", "median(a).T.X",
-                                  "(a + uniform(seed=1)).T @ b", "(a @ b).sum()", "near(a, 1, 0).T @ b"])
+                                  "sum(b.T, axis=0) @ a", "b @ (a - sum(b, axis=0)).T",
+                                  "cumsum(a, axis=0).T @ b", "b @ (a + index(0)).T",
+                                  "tensordot(a, b, 1).T", "median(a).T.X",
+                                  "b @ (a + uniform(seed=1)).T", "(a @ b).sum()", "near(a, 1, 0).T @ b"])
 def test_refuses_transposed_arguments_elsewhere(w, text):
     a = whole("f8", (5, 5))
     fails(w, "bad-expression", text, **used(text, a=a, b=whole("f8", (5, 5), 1)))
+
+
+def test_a_transposed_left_operand_is_any_expression_of_rows(w):
+    a, b = whole("f8", (5, 4)), whole("f8", (5, 3), 1)
+    places = np.arange(5)[:, None]
+    numbers = w.compute("0*a + uniform(seed=1)", a=a)
+    for text, left in {"(a - sum(b)).T @ b": a - b.sum(), "(a + index(0)).T @ b": a + places,
+                       "(a - sum(a, axis=0)).T @ b": a - a.sum(axis=0),
+                       "(a + uniform(seed=1)).T @ b": a + numbers}.items():
+        np.testing.assert_allclose(w.compute(text, a=a, b=b), left.T @ b, rtol=1e-13, atol=1e-12,
+                                   err_msg=text)
+    fails(w, "bad-shape", "sum(a, axis=0, keepdims=True).T @ b", a=a, b=b)
 
 
 def test_an_output_may_not_overlap_an_operand(w):
