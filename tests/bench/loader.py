@@ -1,12 +1,15 @@
 """Shuffled batches of a npy file in the page cache: DataLoader beside NumPy's fancy indexing of a memmap on
-1 to 4 threads, PyTorch's DataLoader where it is installed, and the limit: the same bytes copied in order.
+1 to 4 threads, PyTorch's DataLoader where it is installed, and the limits: the same bytes copied in order,
+and the same rows copied in random order by nothing but two threads (COPIES: a build's tests/bench/row_copies).
 
-loader.py FOLDER [N_ROWS [N_COLUMNS [BATCH [ROUNDS [MEMORY]]]]], with a daemon. Then next() on a batch that is ready.
+loader.py FOLDER COPIES [N_ROWS [N_COLUMNS [BATCH [ROUNDS [MEMORY]]]]], with a daemon. Then next() on a batch that
+is ready.
 """
 
 import concurrent.futures
 import pathlib
 import statistics
+import subprocess
 import sys
 import time
 
@@ -30,7 +33,7 @@ def timed(work):
 
 
 def main():
-    folder, *given = sys.argv[1:]
+    folder, copies, *given = sys.argv[1:]
     n_rows, n_columns, size, rounds, memory = given + ["200000", "1000", "256", "5", "64M"][len(given):]
     n_rows, n_columns, size, rounds = map(int, (n_rows, n_columns, size, rounds))
     path = str(pathlib.Path(folder) / "rows.npy")
@@ -53,6 +56,11 @@ def main():
             to[...] = x[k * size:(k + 1) * size]
         return n_batches * size
 
+    def only_copied():
+        words = [x.offset, n_columns * 4, n_rows, 1]
+        done = subprocess.run([copies, path, *map(str, words)], stdout=subprocess.PIPE, check=True)
+        return n_rows / float(done.stdout)
+
     def ours():
         return sum(len(batch["x"]) for batch in loader)
 
@@ -66,10 +74,11 @@ def main():
         sides["torch DataLoader, 2 workers"] = lambda: sum(len(batch[0]) for batch in peer)
     except ImportError:
         print("PyTorch is not installed")
-    rates = {name: [] for name in sides}
+    rates = {name: [] for name in [*sides, "only copied, 2 threads"]}
     for _ in range(rounds):
         for name, work in sides.items():
             rates[name].append(timed(work))
+        rates["only copied, 2 threads"].append(only_copied())
     medians = {name: statistics.median(found) for name, found in rates.items()}
     best = max(rate for name, rate in medians.items() if name.startswith("x["))
     print(loader.explain().rstrip())

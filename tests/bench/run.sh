@@ -31,8 +31,10 @@ sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/filters.py" "$
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/npz.py" "$work" "$build/tests/bench/inflate" 1
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/zarr_stores.py" "$work" 1
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/take.py" "$work" 1024
-sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/loader.py" "$work" "$((gib * 250000))"
-sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/loader.py" "$work" "$((gib * 2000000))" 128 256 3 512M
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/loader.py" "$work" \
+    "$build/tests/bench/row_copies" "$((gib * 250000))"
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/loader.py" "$work" \
+    "$build/tests/bench/row_copies" "$((gib * 2000000))" 128 256 3 512M
 rm "$work/rows.npy"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/trainers.py" "$work"
 sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/shared_scans" 256 4 "$work"
