@@ -1,4 +1,5 @@
-/* Marks of axes: few, at round numbers, labelled in one unit. Called by chart.c; tested alone. */
+/* Marks of axes: few, at round numbers, labelled in one unit. Called by chart.c and figure.c;
+ * tested alone. */
 #include "client/picture/axis.h"
 
 #include <math.h>

@@ -19,6 +19,7 @@
 #include "proto/error.h"
 #include "proto/util.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,19 +308,32 @@ static bool is_cut(int64_t n, int64_t step, unsigned n_cells)
 static int check(const struct gad_picture *p, void **ret_file, const size_t *ret_n_bytes,
                  struct gad_error *error)
 {
-    const char *why = NULL;
-    if (!p || !ret_file || !ret_n_bytes || p->size != sizeof(*p))
-        why = "a pointer is NULL, or size is not that of struct gad_picture";
-    else if (!p->means || !p->lows != !p->is_line || !p->highs != !p->is_line)
-        why = "means are needed, and lows and highs of lines alone";
-    else if (p->n_rows > GAD_PICTURE_ROWS || p->n_columns > GAD_PICTURE_COLUMNS)
+    const char *why = NULL, *expected = "";
+    if (!p || !ret_file || !ret_n_bytes || p->size != sizeof(*p)) {
+        why = "a pointer is NULL, or size is not the struct's";
+        expected = "size = sizeof(struct gad_picture)";
+    } else if (!p->means || !p->lows != !p->is_line || !p->highs != !p->is_line) {
+        why = "numbers are missing, or too many";
+        expected = "means, and lows and highs of lines alone";
+    } else if (p->n_rows > GAD_PICTURE_ROWS || p->n_columns > GAD_PICTURE_COLUMNS) {
         why = "there are too many cells";
-    else if (!is_cut(p->height, p->row_step, p->n_rows) ||
-             !is_cut(p->width, p->column_step, p->n_columns) || (p->is_line && p->height != 1))
-        why = "the numbers of cells are not those of the array in such steps";
-    else if (p->colours < GAD_VIRIDIS || p->colours > GAD_GREY)
+        expected = "GAD_PICTURE_ROWS and GAD_PICTURE_COLUMNS, or fewer";
+    } else if (!is_cut(p->height, p->row_step, p->n_rows) ||
+               !is_cut(p->width, p->column_step, p->n_columns) || (p->is_line && p->height != 1)) {
+        why = "the cells are not those of the array in such steps";
+        expected = "height / row_step rows and width / column_step columns, rounded up";
+    } else if (p->colours < GAD_VIRIDIS || p->colours > GAD_GREY) {
         why = "there are no such colours";
-    return why ? error_set(error, GAD_BAD_ARGUMENT, "picture", "a picture: %s", why) : 0;
+        expected = "GAD_VIRIDIS, GAD_MAGMA or GAD_GREY";
+    }
+    if (!why)
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, "picture", "a picture: %s", why);
+    error_expected(error, "%s", expected);
+    if (p)
+        error_found(error, "%u x %u cells of %" PRId64 " x %" PRId64 " elements", p->n_rows,
+                    p->n_columns, p->height, p->width);
+    return GAD_BAD_ARGUMENT;
 }
 
 static void *draw_svg(const struct gad_picture *picture, size_t *ret_n_bytes)

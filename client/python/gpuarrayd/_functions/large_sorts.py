@@ -3,18 +3,21 @@
     x --> chunks, read once, each sorted --> runs in a temporary file
     values between neighbours of a sample of all runs --> read, merged --> the result, in another
 
-So the array is read once, memory is bounded by a few chunks whatever its size, and the temporary
-files ($TMPDIR) have twice the result's. What is equal to a value of the sample is copied as it is,
-in the order of the runs: many equal elements are no work, and equal ones stay in their order.
+So the array is read once, what is merged at a time is about a chunk whatever its size, and the
+temporary files ($TMPDIR) have twice the result's bytes, for places the array's besides. What is
+equal to a value of the sample is copied as it is, in the order of the runs: many equal elements are
+no work, and equal ones stay in their order.
 """
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from typing import IO, Any
 
 import numpy as np
 
+from .. import errors
 from .._lazy.array import Lazy, lazy
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +50,22 @@ class _File:
 
 
 def sorted_large(x: Lazy, wants_places: bool) -> Lazy:
-    """A lazy with one axis in ascending order, NaN at the end; or the places of its elements."""
+    """A lazy with one axis in ascending order, NaN at the end; or the places of its elements.
+    NoSpace: the folder of temporary files has not enough."""
+    try:
+        return _sorted(x, wants_places)
+    except OSError as error:
+        if isinstance(error, errors.Error) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        found = str(error.strerror)
+    # Out here, where the files are gone with the frames of the other error.
+    needed = f"{x.size * (x.itemsize + 16 if wants_places else 2 * x.itemsize)} bytes"
+    raise errors.NoSpace(
+        f"sorting needs temporary files, and {tempfile.gettempdir()} is full; TMPDIR names another "
+        "folder", argument="a", expected=needed, found=found)
+
+
+def _sorted(x: Lazy, wants_places: bool) -> Lazy:
     n, dtype = x.size, x.dtype
     step = max(CHUNK_BYTES // (8 if wants_places else dtype.itemsize), _SAMPLES)
     starts = [*range(0, n, step)]
@@ -67,7 +85,7 @@ def sorted_large(x: Lazy, wants_places: bool) -> Lazy:
     runs = [values.mapped()[start:start + step] for start in starts]
     made = _File(places.dtype if wants_places else dtype, n)
     ends = [0] * len(runs)
-    for value in np.unique(np.sort(np.concatenate(samples))[::len(runs)]):
+    for value in np.unique(np.sort(np.concatenate(samples))[::min(len(runs), _SAMPLES)]):
         for side in ("left", "right"):  # what is less, then what is equal
             before, ends = ends, [end + int(np.searchsorted(run[end:], value, side))
                                   for run, end in zip(runs, ends, strict=True)]

@@ -54,7 +54,7 @@ def table(lazy: "Lazy") -> str:
 
 
 def _size(n_bytes: int) -> str:
-    i = min(max(n_bytes, 1).bit_length() // 10, len(_UNITS) - 1)
+    i = min((max(n_bytes, 1).bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{n_bytes / 1024**i:.3g} {_UNITS[i]}" if i else f"{n_bytes} bytes"
 
 

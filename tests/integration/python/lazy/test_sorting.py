@@ -1,6 +1,9 @@
 """Sorted rows and different elements are NumPy's, of arrays whose rows are small, whatever their size."""
 
 import itertools
+import os
+import subprocess
+import tempfile
 
 import numpy as np
 import pytest
@@ -136,3 +139,20 @@ def test_arrays_of_any_size(gd, monkeypatch, is_falling):
     np.testing.assert_array_equal(got.compute(), want[::-1] if is_falling else want)
     with pytest.raises(gd.Unsupported, match="one axis"):
         gd.sort(gd.ones((3, 9999)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_arrays_that_the_folder_of_temporary_files_has_no_room_for(gd, monkeypatch, tmp_path):
+    from gpuarrayd._functions import large_sorts, sorting
+    monkeypatch.setattr(sorting, "MOST_BYTES", 1000)
+    monkeypatch.setattr(large_sorts, "CHUNK_BYTES", 40000)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", tmp_path], check=True)
+    try:
+        for call, needed in ((gd.sort, 800000), (gd.argsort, 1200000)):
+            with pytest.raises(gd.NoSpace, match=str(tmp_path)) as caught:
+                call(np.random.default_rng(1).random(50000))
+            assert caught.value.expected == f"{needed} bytes" and caught.value.argument == "a"
+        np.testing.assert_array_equal(gd.sort(np.arange(9000.0)[::-1]).compute(), np.arange(9000.0))
+    finally:
+        subprocess.run(["umount", "-l", tmp_path], check=True)
