@@ -2,7 +2,7 @@
 
     cp /usr/share/ferret-vis/data/monthly_navy_winds.cdf winds.nc
     python eof.py winds.nc:/UWND             # monthly means: time, latitude, longitude
-    python eof.py                            # of winds that are made, with two patterns in them
+    python eof.py [--picture eof.png]        # of winds that are made, with two patterns in them
 
 Each month less the mean of all such months, weighted by the area that it stands for, is a row of a
 matrix; its singular vectors are the patterns, and how their strengths go on in time. The anomalies
@@ -64,10 +64,13 @@ def draw(pattern, rows=18, columns=72):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", nargs="?")
+    parser.add_argument("--picture", default="eof.png")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        draw(decompose(args.source or make_winds(folder / "winds.npy"), folder))
+        pattern = decompose(args.source or make_winds(folder / "winds.npy"), folder)
+    draw(pattern)
+    pathlib.Path(args.picture).write_bytes(gd.lazy(pattern[::-1]).preview().png())    # north above
 
 
 if __name__ == "__main__":

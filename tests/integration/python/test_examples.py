@@ -168,8 +168,12 @@ def test_a_network_that_is_trained_from_a_compressed_file(run):
     assert lines[3] == "two ranks go on from batch 70 of epoch 1: the same weights"
 
 
-def test_patterns_of_winds_that_it_makes(run):
+def test_patterns_of_winds_that_it_makes(run, folder):
     lines = run("eof.py")
+    image = pytest.importorskip("PIL.Image")
+    with image.open(folder / "eof.png") as picture:
+        drawn = np.asarray(picture.convert("RGB"))
+    assert len(np.unique(drawn[200:-200, 400:-400].reshape(-1, 3), axis=0)) > 20
     parts = [float(line.split(":")[1].split("%")[0]) for line in lines[:3]]
     assert parts[0] > parts[1] > 10 * parts[2] and sum(parts) > 90  # two are planted
     assert len(lines) == 3 + 18 and lines[3 + 4].count("@") > 60  # all around, at 50 degrees
