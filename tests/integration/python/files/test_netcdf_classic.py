@@ -358,3 +358,23 @@ def test_what_nco_writes(gd, tmp_path):
                 for name in ("UWND", "VWND"):
                     got = (gd.open(f"{path}:/{name}", mask_and_scale=True) + np.float32(0)).compute()
                     np.testing.assert_allclose(got, file[name].values, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.skipif(not shutil.which("ncks") or not WINDS.exists(), reason="nco is not installed")
+@pytest.mark.parametrize("how", [{}, {"compression": "gzip", "shuffle": True}])
+def test_nco_reads_ours(gd, tmp_path, how):
+    """Axes have the names and coordinates that they have where the numbers come from."""
+    gd.save(f"{tmp_path}/ours.nc:/UWND", gd.open(f"{WINDS}:/UWND", mask_and_scale=False) * np.float32(2), **how)
+    for line in ("ncks -d TIME,3,5 ours.nc a.nc", "ncwa -a FNOCX ours.nc b.nc"):
+        words = line.split()
+        subprocess.run([words[0], "-O", "-h", *words[1:]], check=True, cwd=tmp_path)
+    with netCDF4.Dataset(WINDS) as file:
+        file.set_auto_maskandscale(False)
+        stored, places = file["UWND"][:], file["FNOCY"][:]
+    with netCDF4.Dataset(tmp_path / "a.nc") as file:
+        file.set_auto_maskandscale(False)
+        assert file["UWND"].dimensions == ("TIME", "FNOCY", "FNOCX")
+        np.testing.assert_array_equal(file["UWND"][:], 2 * stored[3:6])
+        np.testing.assert_array_equal(file["FNOCY"][:], places)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        np.testing.assert_allclose(file["UWND"][:], (2 * stored).mean(axis=2), rtol=1e-5, atol=1e-5)

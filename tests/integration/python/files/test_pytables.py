@@ -40,6 +40,32 @@ def test_are_read_or_refused(gd):
     assert n_read >= 100
 
 
+READ = """
+import sys, numpy, tables
+with tables.open_file("a.h5") as file:
+    for name in sys.argv[1:]:
+        found = file.get_node("/group", name)[...]
+        numpy.testing.assert_array_equal(found, numpy.arange(12000).reshape(300, 40) % 97)
+        print(name, found.dtype)
+"""
+
+
+@pytest.mark.skipif(not FOUND, reason="not from the distribution")
+def test_ours_are_read(gd, tmp_path):
+    x = gd.lazy(np.arange(12000).reshape(300, 40) % 97)
+    ways = {"plain": {}, "chunked": {"chunks": (7, 40)}, "gzip": {"compression": "gzip", "shuffle": True},
+            "bz2": {"compression": "bz2"}, "blosc": {"compression": "blosc:zstd"},
+            "checked": {"fletcher32": True}}
+    for name, how in ways.items():
+        for dtype in ("f4", "i8"):
+            gd.save(f"{tmp_path}/a.h5:/group/{name}_{dtype}", x.astype(dtype), **how)
+    names = [f"{name}_{dtype}" for name in ways for dtype in ("f4", "i8")]
+    done = subprocess.run([sys.executable, "-c", READ, *names], cwd=tmp_path, text=True,
+                          capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["float32", "int64"] * len(ways)
+
+
 def test_what_h5py_calls_enums_and_bit_fields(gd, tmp_path):
     with h5py.File(tmp_path / "a.mat", "w", userblock_size=512) as file:
         kinds = h5py.enum_dtype({"RED": 0, "BLUE": 300}, basetype=">i2")
