@@ -209,6 +209,14 @@ static void on_log_time(struct deadline *deadline)
     log_report();
 }
 
+/* Of several jobs the events follow each other, and their clients and workers need the processors.
+ */
+static enum linger_kind what_is_awaited(const struct broker *broker)
+{
+    unsigned n = workers_n_active(broker) + workers_n_waiting(broker);
+    return n == 0 ? LINGER_FOR_CLIENT : n == 1 ? LINGER_FOR_WORKER : LINGER_NEVER;
+}
+
 static void turn(void *userdata)
 {
     struct broker *broker = userdata;
@@ -226,6 +234,7 @@ static void turn(void *userdata)
             check(broker);
     } while (!list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
              broker->needs_check || broker->has_room_again);
+    loop_set_wait(broker->loop, what_is_awaited(broker));
     sampler_look_after(broker->sampler);
     if (log_has_untold() && !deadline_is_set(&broker->log_deadline))
         broker_set_deadline(broker, &broker->log_deadline, LOG_REPORT_NS, on_log_time);

@@ -6,10 +6,11 @@
  *
  * Everything that events queue is sent in one turn before the loop sleeps, so replies that were
  * made in the same round share system calls. One uv_timer_t serves all deadlines; an idle handle
- * keeps the loop awake while work is left over. Watches are heap objects: loop_watch_close()
- * forgets the owner's function at once and frees the handle in its close callback. What may wait
- * for a disk or another process goes to libuv's threads (loop_work); a thread that is stuck at the
- * end keeps the loop it belongs to, and the process ends without it.
+ * keeps the loop awake while work is left over, and where the next event comes sooner than a
+ * sleeping thread wakes (linger.h). Watches are heap objects: loop_watch_close() forgets the
+ * owner's function at once and frees the handle in its close callback. What may wait for a disk or
+ * another process goes to libuv's threads (loop_work); a thread that is stuck at the end keeps the
+ * loop it belongs to, and the process ends without it.
  *
  * Called by broker.c, server.c, session.c and worker.c; only this file and child.c include uv.h.
  */
@@ -17,6 +18,7 @@
 #include "proto/util.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <uv.h>
@@ -40,6 +42,10 @@ struct loop {
     unsigned n_signals;
     struct deadlines deadlines;
     uint64_t armed_ns; /* what the timer is set to */
+    bool is_busy;
+    bool is_alone; /* on one processor: whom it waits for needs that */
+    enum linger_kind wait;
+    struct lingering linger;
     loop_func turn;
     void *turn_userdata;
     unsigned n_works;
@@ -54,6 +60,7 @@ struct loop_task {
 
 struct loop_watch {
     uv_poll_t handle;
+    struct loop *loop;
     unsigned events;
     loop_watch_func func; /* NULL: closed */
     void *userdata;
@@ -110,12 +117,27 @@ static void arm_timer(struct loop *loop)
     uv_timer_start(&loop->timer, on_timer, delay_ms, 0);
 }
 
+/* Work that is left over is no wait. */
+static void stay_awake(struct loop *loop)
+{
+    bool is_awake = loop->is_busy;
+    if (is_awake)
+        loop->linger.since_ns = 0;
+    else if (!loop->is_alone)
+        is_awake = linger_wait(&loop->linger, loop->wait, loop_now_ns());
+    if (is_awake)
+        uv_idle_start(&loop->idle, on_idle);
+    else
+        uv_idle_stop(&loop->idle);
+}
+
 static void on_prepare(uv_prepare_t *handle)
 {
     struct loop *loop = handle->data;
     if (loop->turn)
         loop->turn(loop->turn_userdata);
     arm_timer(loop);
+    stay_awake(loop);
 }
 
 static void do_nothing(uv_work_t *request)
@@ -127,6 +149,12 @@ static void forget_nothing(uv_work_t *request, int status)
 {
     (void)request;
     (void)status;
+}
+
+static int n_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 /* libuv's threads begin with the first work, and where one cannot begin the process ends: now, and
@@ -157,6 +185,8 @@ int loop_new(struct loop **ret_loop)
         return r;
     }
     loop->armed_ns = UINT64_MAX;
+    loop->is_alone = n_processors() < 2;
+    linger_init(&loop->linger);
     uv_prepare_init(&loop->uv, &loop->prepare);
     uv_idle_init(&loop->uv, &loop->idle);
     uv_timer_init(&loop->uv, &loop->timer);
@@ -233,10 +263,12 @@ void loop_set_turn(struct loop *loop, loop_func func, void *userdata)
 
 void loop_set_busy(struct loop *loop, bool is_busy)
 {
-    if (is_busy)
-        uv_idle_start(&loop->idle, on_idle);
-    else
-        uv_idle_stop(&loop->idle);
+    loop->is_busy = is_busy;
+}
+
+void loop_set_wait(struct loop *loop, enum linger_kind kind)
+{
+    loop->wait = kind;
 }
 
 static void on_signal(uv_signal_t *handle, int signal_number)
@@ -319,6 +351,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct loop_watch *watch = handle->data;
     unsigned seen = 0;
+    linger_came(&watch->loop->linger, loop_now_ns());
     if (status < 0 || (events & (UV_READABLE | UV_DISCONNECT)))
         seen |= WATCH_READ;
     if (events & UV_WRITABLE)
@@ -339,6 +372,7 @@ int loop_watch_new(struct loop *loop, int fd, loop_watch_func func, void *userda
         return r;
     }
     watch->handle.data = watch;
+    watch->loop = loop;
     watch->func = func;
     watch->userdata = userdata;
     *ret_watch = watch;

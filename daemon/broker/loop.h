@@ -4,6 +4,7 @@
 #pragma once
 
 #include "daemon/broker/deadlines.h"
+#include "daemon/broker/linger.h"
 #include "proto/error.h"
 
 #include <sys/types.h>
@@ -34,6 +35,8 @@ void loop_stop(struct loop *loop);
 void loop_set_turn(struct loop *loop, loop_func func, void *userdata);
 /* While set, a wait only looks and does not sleep: there is work left over. */
 void loop_set_busy(struct loop *loop, bool is_busy);
+/* What is waited for from now on; where it has come soon so far, the wait begins awake. */
+void loop_set_wait(struct loop *loop, enum linger_kind kind);
 int loop_add_signal(struct loop *loop, int signal_number, signal_func func,
                     void *userdata) GAD_MUST_CHECK; /* at most 4 */
 

@@ -1,7 +1,8 @@
 /* Round trip of a small job (1,000 float64 inline) beside a bare ping-pong of one byte between two
  * processes over a Unix socket, in turns, in one run. Usage: latency SOCKET [ROUNDS]
  *
- * A job takes four wake-ups (broker, worker, broker, client), which is two ping-pongs.
+ * A job takes four wake-ups (broker, worker, broker, client), which is two ping-pongs; of those two
+ * are spared where the broker waits awake for what comes soon (daemon/broker/linger.h).
  */
 #include "tests/bench/small.h"
 
