@@ -403,8 +403,8 @@ struct program_repeat {
     struct program_place place;
     uint16_t begin, step; /* in program->inner */
     uint16_t first_output, n_states;
-    bool is_flat; /* a step reads nothing but states and numbers, and nothing can go wrong in it: it
-                     may be done of elements that nobody needs */
+    bool is_flat; /* nothing can go wrong in a step, nor does it ask for places: it may be done of
+                     elements that nobody needs */
     bool warns;   /* what arithmetic meets in a step is counted */
     int ndim;     /* of the states; axes are theirs */
     int64_t shape[ARRAY_MAX_NDIM];

@@ -3,7 +3,8 @@
  * What one instruction gives the next one takes: a block of elements goes through the whole chain
  * in registers, so that each source is read once and only the last result is written. Every step is
  * rounded by itself, in the order of the instructions, so the bits are those of one kernel after
- * the other. KERNEL_GRANULE elements are blocks of eight vectors, or one of four.
+ * the other. KERNEL_GRANULE elements are blocks of eight vectors, or one of four. What is the same
+ * for all elements is read once a block: loads are what a chain has most of.
  *
  * The plain level has none: there the kernels of arith.c are the reference.
  */
@@ -28,6 +29,21 @@
 #define STORE(k)    ((unaligned *)at)[k] = v##k;
 #define STREAM(k)   LINE_VECTOR((vector *)at + k, (const void *)&v##k);
 
+/* The last source is a number. */
+#define LOAD_N(k)     v##k = c[0];
+#define PRODUCT_N(k)  v##k = a[k] * c[0];
+#define ADD_N(k)      v##k = v##k + c[0];
+#define SUB_N(k)      v##k = v##k - c[0];
+#define SUB_IT_N(k)   v##k = c[0] - v##k;
+#define MUL_N(k)      v##k = v##k * c[0];
+#define ADD_P_N(k)    v##k = v##k + a[k] * c[0];
+#define SUB_P_N(k)    v##k = v##k - a[k] * c[0];
+#define SUB_IT_P_N(k) v##k = a[k] * c[0] - v##k;
+
+#define STEP(EACH, op, M)                                                                          \
+    case op: EACH(M) break;                                                                        \
+    case CHAIN_OF_NUMBER | op: EACH(M##_N) break;
+
 /* As many blocks as there are left of so many vectors. */
 #define BLOCKS(T, EACH, n_vectors, FINISH)                                                         \
     for (; i + n_vectors * KERNEL_VECTOR_BYTES / sizeof(T) <= n;                                   \
@@ -37,16 +53,17 @@
         for (const struct chain_step *s = steps; s < steps + n_steps; s++) {                       \
             const unaligned *a = (const unaligned *)((const T *)address[s->a] + first + i);        \
             const unaligned *b = (const unaligned *)((const T *)address[s->b] + first + i);        \
-            switch ((enum chain_op)s->op) {                                                        \
-            case CHAIN_LOAD: EACH(LOAD) break;                                                     \
-            case CHAIN_PRODUCT: EACH(PRODUCT) break;                                               \
-            case CHAIN_ADD: EACH(ADD) break;                                                       \
-            case CHAIN_SUBTRACT: EACH(SUB) break;                                                  \
-            case CHAIN_SUBTRACT_IT: EACH(SUB_IT) break;                                            \
-            case CHAIN_MULTIPLY: EACH(MUL) break;                                                  \
-            case CHAIN_ADD_PRODUCT: EACH(ADD_P) break;                                             \
-            case CHAIN_SUBTRACT_PRODUCT: EACH(SUB_P) break;                                        \
-            case CHAIN_SUBTRACT_IT_OF_PRODUCT: EACH(SUB_IT_P) break;                               \
+            const unaligned *c = address[s->b];                                                    \
+            switch (s->op) {                                                                       \
+                STEP(EACH, CHAIN_LOAD, LOAD)                                                       \
+                STEP(EACH, CHAIN_PRODUCT, PRODUCT)                                                 \
+                STEP(EACH, CHAIN_ADD, ADD)                                                         \
+                STEP(EACH, CHAIN_SUBTRACT, SUB)                                                    \
+                STEP(EACH, CHAIN_SUBTRACT_IT, SUB_IT)                                              \
+                STEP(EACH, CHAIN_MULTIPLY, MUL)                                                    \
+                STEP(EACH, CHAIN_ADD_PRODUCT, ADD_P)                                               \
+                STEP(EACH, CHAIN_SUBTRACT_PRODUCT, SUB_P)                                          \
+                STEP(EACH, CHAIN_SUBTRACT_IT_OF_PRODUCT, SUB_IT_P)                                 \
             }                                                                                      \
         }                                                                                          \
         EACH(FINISH)                                                                               \

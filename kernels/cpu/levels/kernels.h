@@ -43,9 +43,9 @@ typedef kernel_fn *kernel_casts[DTYPE_COUNT][DTYPE_COUNT]; /* from, to */
 typedef kernel_fn *kernel_row[OP_COUNT];                   /* int64 compared with uint64 */
 
 /* A chain works on n elements, from element `first` of every source on: source s is at address[s].
- * A step takes the value and gives the next one; the first step gives one. Each is rounded. `dst`
- * may be exactly a source; it is as the kernels' above, past the cache as those of the tables
- * `past_*`.
+ * A step takes the value and gives the next one; the first step gives one. Each is rounded. Of a
+ * number KERNEL_GRANULE elements are at its address, whatever `first` and n are. `dst` may be
+ * exactly a source; it is as the kernels' above, past the cache as those of the tables `past_*`.
  */
 enum chain_op {
     CHAIN_LOAD,    /* a */
@@ -57,6 +57,7 @@ enum chain_op {
     CHAIN_ADD_PRODUCT, /* value + a * b, both rounded */
     CHAIN_SUBTRACT_PRODUCT,
     CHAIN_SUBTRACT_IT_OF_PRODUCT, /* a * b - value */
+    CHAIN_OF_NUMBER = 16,         /* a bit: the last source is the same for all elements */
 };
 struct chain_step {
     uint16_t op, a, b; /* b: a where there is one source */

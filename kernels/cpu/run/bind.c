@@ -280,6 +280,18 @@ uint16_t bind_slot_of(const struct binding *b, const struct operand *operand)
     }
 }
 
+bool bind_is_number(const struct binding *b, uint16_t slot)
+{
+    const struct run *run = b->run;
+    for (unsigned i = 0; i < run->program->n_consts; i++)
+        if (b->const_slot[i] == slot)
+            return true;
+    for (unsigned i = 0; i < run->n_inputs; i++)
+        if (run->inputs[i].slot == slot)
+            return run->inputs[i].kind == STREAM_PERIODIC && run->inputs[i].n_run == 1;
+    return false;
+}
+
 /* The register's buffer for the result, which no source of another item size may share. */
 static uint16_t settle_destination(struct binding *b, const struct insn *insn)
 {

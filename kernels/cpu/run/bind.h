@@ -48,6 +48,9 @@ void layout_fill(struct binding *b);
 /* Where an operand's strip is when the instruction at hand is bound. */
 uint16_t bind_slot_of(const struct binding *b, const struct operand *operand);
 
+/* Whether the slot holds the same element everywhere: a number's. */
+bool bind_is_number(const struct binding *b, uint16_t slot);
+
 /* loop.c: the pass's loops, false where there can be none such; the last instruction of the loop
  * that has this one, or NEVER; what loops have of the scratch for each element; when all other
  * strips are there; when a loop's instructions are bound. */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 struct chaining {
+    const struct binding *b;
     struct run *run;
     const struct insn *insns;
     uint16_t *n_uses; /* of what each instruction gives */
@@ -73,20 +74,30 @@ static int taken_by(const struct chaining *c, unsigned i, unsigned of)
     return is_first == is_second ? -1 : is_second;
 }
 
-static void add_step(struct chaining *c, enum chain_op op, uint16_t a, uint16_t b)
+static void add_step(struct chaining *c, enum chain_op op, uint16_t a)
 {
-    *c->steps++ = (struct chain_step){(uint16_t)op, a, b};
+    unsigned of_number = bind_is_number(c->b, a) ? CHAIN_OF_NUMBER : 0;
+    *c->steps++ = (struct chain_step){(uint16_t)(op | of_number), a, a};
+}
+
+/* A number is the second of the two. */
+static void add_product(struct chaining *c, enum chain_op op, uint16_t a, uint16_t b)
+{
+    bool is_first = bind_is_number(c->b, a), is_second = bind_is_number(c->b, b);
+    unsigned of_number = is_first != is_second ? CHAIN_OF_NUMBER : 0;
+    *c->steps++ =
+        (struct chain_step){(uint16_t)(op | of_number), is_first ? b : a, is_first ? a : b};
 }
 
 static void begin(struct chaining *c, unsigned i)
 {
     const uint16_t *src = c->run->insns[i].src;
     if (c->insns[i].op == OP_MULTIPLY) {
-        add_step(c, CHAIN_PRODUCT, src[0], src[1]);
+        add_product(c, CHAIN_PRODUCT, src[0], src[1]);
         return;
     }
-    add_step(c, CHAIN_LOAD, src[0], src[0]);
-    add_step(c, c->insns[i].op == OP_ADD ? CHAIN_ADD : CHAIN_SUBTRACT, src[1], src[1]);
+    add_step(c, CHAIN_LOAD, src[0]);
+    add_step(c, c->insns[i].op == OP_ADD ? CHAIN_ADD : CHAIN_SUBTRACT, src[1]);
 }
 
 /* Behind instruction i, whose result only the next one may take: how many instructions the next
@@ -106,7 +117,7 @@ static unsigned extend(struct chaining *c, unsigned i)
                  : op == OP_MULTIPLY ? CHAIN_MULTIPLY
                  : taken == 0        ? CHAIN_SUBTRACT
                                      : CHAIN_SUBTRACT_IT,
-                 other, other);
+                 other);
         return 1;
     }
     if (c->insns[i + 1].op != OP_MULTIPLY || c->n_uses[i + 1] != 1 || !is_link(c, i + 2, dtype) ||
@@ -115,18 +126,40 @@ static unsigned extend(struct chaining *c, unsigned i)
     taken = taken_by(c, i + 2, i);
     if (taken < 0 || taken_by(c, i + 2, i + 1) != 1 - taken)
         return 0;
-    add_step(c,
-             c->insns[i + 2].op == OP_ADD ? CHAIN_ADD_PRODUCT
-             : taken == 0                 ? CHAIN_SUBTRACT_PRODUCT
-                                          : CHAIN_SUBTRACT_IT_OF_PRODUCT,
-             bound[i + 1].src[0], bound[i + 1].src[1]);
+    add_product(c,
+                c->insns[i + 2].op == OP_ADD ? CHAIN_ADD_PRODUCT
+                : taken == 0                 ? CHAIN_SUBTRACT_PRODUCT
+                                             : CHAIN_SUBTRACT_IT_OF_PRODUCT,
+                bound[i + 1].src[0], bound[i + 1].src[1]);
     return 2;
+}
+
+/* Whether the pass is one chain of arrays that lie densely and are not to be fetched. */
+static bool is_straight(const struct binding *b)
+{
+    const struct run *run = b->run;
+    const struct bound_insn *chain = run->insns;
+    const struct bound_store *store = run->stores;
+    if (run->n_insns != 1 || chain->n_steps == 0 || run->n_reductions + run->n_scans > 0 ||
+        run->n_stores != 1 || !store->is_direct || store->stream.kind != STREAM_LINEAR ||
+        store->stream.bypasses_cache || store->stream.slot != chain->dst)
+        return false;
+    for (unsigned i = 0; i < run->n_inputs; i++) {
+        const struct stream *s = &run->inputs[i];
+        if (!bind_is_number(b, s->slot) && (s->kind != STREAM_LINEAR || s->is_fetched_ahead))
+            return false;
+    }
+    for (const struct chain_step *s = chain->steps; s < chain->steps + chain->n_steps; s++)
+        if ((s->a != s->b || !(s->op & CHAIN_OF_NUMBER)) && bind_is_number(b, s->a))
+            return false; /* there is but a strip of it */
+    return true;
 }
 
 void bind_chains(struct binding *b)
 {
     struct run *run = b->run;
-    struct chaining c = {.run = run,
+    struct chaining c = {.b = b,
+                         .run = run,
                          .insns = &run->program->insns[run->pass->first_insn],
                          .n_uses = run->n_uses,
                          .steps = run->steps};
@@ -155,4 +188,5 @@ void bind_chains(struct binding *b)
         i = end;
     }
     run->n_insns = n_kept;
+    run->is_straight = run->n_indices == 0 && is_straight(b);
 }

@@ -81,14 +81,6 @@ size_t loop_bytes_per_element(const struct binding *b)
     return n_bytes;
 }
 
-static bool is_uniform(const struct run *run, uint16_t slot)
-{
-    for (unsigned i = 0; i < run->n_inputs; i++)
-        if (run->inputs[i].slot == slot)
-            return run->inputs[i].kind == STREAM_PERIODIC && run->inputs[i].n_run == 1;
-    return false;
-}
-
 static struct moved *find_moved(struct bound_loop *loop, uint16_t slot)
 {
     for (unsigned i = 0; i < loop->n_moved; i++)
@@ -112,7 +104,7 @@ static void note_read(struct binding *b, struct bound_loop *loop, const struct o
     bool is_each = operand->kind != OPERAND_NONE && operand->kind != OPERAND_CONST &&
                    operand->kind != OPERAND_TABLE;
     uint16_t slot = is_each ? bind_slot_of(b, operand) : NO_SLOT;
-    if (is_each && !find_moved(loop, slot) && !is_uniform(b->run, slot))
+    if (is_each && !find_moved(loop, slot) && !bind_is_number(b, slot))
         add_moved(loop, slot, operand->dtype, MOVED_READ);
 }
 

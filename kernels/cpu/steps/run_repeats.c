@@ -8,10 +8,18 @@
  * through all steps. Where a box goes on beyond the end of an axis, so does the memory; the pass is
  * then run over each of the parts, since elements have to know where on the axis they are.
  *
- * Where nothing around the box lies beyond an end, a step may be taken as if all of the memory from
+ * Where nothing around a box lies beyond an end, a step may be taken as if all of the memory from
  * the box's first element to its last one were a single row: what is computed at places that are
  * not the box's is read by nobody. So there are no rows, and each strip reads its neighbours where
- * they lie. It is not done where more than a half would be computed for nobody.
+ * they lie. The row begins at a line of the cache, a little before the box. It is not done where
+ * more than a half would be computed for nobody. At an end of the array that is the box without its
+ * rim, whose elements are computed behind it:
+ *
+ *     end |r r r r r r        a row, whose last and first elements are nobody's, then the rim
+ *         |r + + + + +
+ *         |r + + + + +
+ *
+ * A repeat that begins with an array as it is, which lies as the memory does, reads it there.
  *
  * Warnings are counted of the pass's own box alone, since what lies around is others'.
  *
@@ -44,6 +52,7 @@ struct states {
     const struct program_repeat *repeat;
     struct made_box box; /* of the memory */
     char *now[PROGRAM_MAX_STATES], *next[PROGRAM_MAX_STATES];
+    char *free[PROGRAM_MAX_STATES]; /* instead of `now`, which is an input's; NULL: it is ours */
 };
 
 static size_t item_bytes(const struct program *program, const struct program_repeat *r, unsigned i)
@@ -109,44 +118,117 @@ struct inner_box {
     int64_t start[ARRAY_MAX_NDIM], count[ARRAY_MAX_NDIM];
 };
 
-/* One of the repeat's passes over a box that ends where axes do. */
-static int run_part(const struct repeating *of, struct states *s, const struct pass *pass,
-                    const struct inner_box *part, bool is_flat, struct engine_warnings *warnings)
+/* An input that is one element for all of the states. */
+static bool is_one(const struct repeating *of, const struct states *s, unsigned input)
+{
+    const struct program_input *in = &of->program->inputs[input];
+    bool is = !(of->pass->states_used >> input & 1);
+    for (int i = 0; i < in->ndim; i++)
+        is &= in->shape[i] == 1;
+    return is;
+}
+
+/* The memory's first element in an array that lies as the memory does, or NULL. */
+static char *find_alike(const struct repeating *of, const struct states *s, unsigned input)
+{
+    const struct engine_view *view = &of->inputs[input];
+    enum dtype dtype = of->program->inputs[input].dtype;
+    int64_t item = (int64_t)dtype_size(dtype), offset = 0;
+    if (view->is_swapped || dtype == DTYPE_BOOL || (view->goes_on_axes | s->box.goes_on_axes) ||
+        ((uintptr_t)view->base & (uintptr_t)(item - 1)))
+        return NULL;
+    for (int i = 0; i < s->box.ndim; i++) {
+        int64_t stride = s->box.strides[i] * item;
+        if (s->box.count[i] > 1 && view->strides[s->box.n_missing + i] != stride)
+            return NULL;
+        offset += s->box.first[i] * stride;
+    }
+    return (char *)view->base + offset;
+}
+
+/* What one of the repeat's passes reads and writes, from the element `at` on. */
+static void step_views(const struct repeating *of, const struct states *s, const struct pass *pass,
+                       const int64_t *at, struct engine_view *inputs, struct engine_view *outputs)
 {
     const struct program_repeat *r = s->repeat;
-    struct engine_view inputs[BIND_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];
-    int64_t count[ARRAY_MAX_NDIM], span = 1;
-    struct engine_box box = {.ndim = r->ndim,
-                             .count = part->count,
-                             .axis_order = s->box.axis_order,
-                             .start = part->start,
-                             .pace = of->box->pace};
     for (uint64_t left = pass->inputs_used; left; left &= left - 1) {
         unsigned i = (unsigned)__builtin_ctzll(left);
-        made_box_move(&s->box, of->box, &of->inputs[i], part->start, &inputs[i]);
+        made_box_move(&s->box, of->box, &of->inputs[i], at, &inputs[i]);
     }
-    read_states(of, s, pass->states_used, part->start, 0, inputs);
+    read_states(of, s, pass->states_used, at, 0, inputs);
     for (unsigned i = 0; i < r->n_states; i++)
-        made_box_view(&s->box, item_bytes(of->program, r, i), s->next[i], part->start, 0,
+        made_box_view(&s->box, item_bytes(of->program, r, i), s->next[i], at, 0,
                       &outputs[r->first_output + i]);
-    if (is_flat) {
-        for (int i = 0; i < r->ndim; i++) {
-            count[i] = 1;
-            span += (part->count[i] - 1) * s->box.strides[i];
-        }
-        int fastest = s->box.axis_order[r->ndim - 1]; /* of length 1 it would broadcast */
-        count[fastest] = span;
-        box.count = count;
-        for (uint64_t left = pass->states_used; left; left &= left - 1) {
-            unsigned i = (unsigned)__builtin_ctzll(left);
-            inputs[i].goes_on_axes = ALL_AXES;
-            inputs[i].strides[fastest] = (int64_t)dtype_size(of->program->inputs[i].dtype);
-        }
-        for (unsigned i = 0; i < r->n_states; i++)
-            outputs[r->first_output + i].strides[fastest] = (int64_t)item_bytes(of->program, r, i);
-    }
+}
+
+static int run_pass(const struct repeating *of, const struct states *s, const struct pass *pass,
+                    const int64_t *start, const int64_t *count, const struct engine_view *inputs,
+                    const struct engine_view *outputs, struct engine_warnings *warnings)
+{
+    const struct engine_box box = {.ndim = s->repeat->ndim,
+                                   .count = count,
+                                   .axis_order = s->box.axis_order,
+                                   .start = start,
+                                   .pace = of->box->pace};
     return run_one(of->engine, of->program, pass, &box, inputs, outputs, of->reduced, NULL, NULL,
                    warnings, of->scratch);
+}
+
+/* One of the repeat's passes over a box that ends where axes do. */
+static int run_part(const struct repeating *of, struct states *s, const struct pass *pass,
+                    const struct inner_box *part, struct engine_warnings *warnings)
+{
+    struct engine_view inputs[BIND_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];
+    step_views(of, s, pass, part->start, inputs, outputs);
+    return run_pass(of, s, pass, part->start, part->count, inputs, outputs, warnings);
+}
+
+/* How many elements before the box's first one, at a multiple of a line of the cache, the row may
+ * begin: what its elements read is in the memory, too. */
+static int64_t row_lead(const struct repeating *of, const struct states *s,
+                        const struct inner_box *box)
+{
+    const struct program_repeat *r = s->repeat;
+    int64_t at = 0, reach = 0, n_line = 1;
+    for (int i = 0; i < r->ndim; i++) {
+        at += made_box_place(&s->box, i, box->start[i]) * s->box.strides[i];
+        reach += r->before[i] * s->box.strides[i];
+    }
+    for (unsigned i = 0; i < r->n_states; i++)
+        n_line = max_i64(n_line, STATE_ALIGN / (int64_t)item_bytes(of->program, r, i));
+    return at - at % n_line >= reach ? at % n_line : 0;
+}
+
+static void make_row(struct engine_view *view, int64_t lead, int fastest, size_t item)
+{
+    view->goes_on_axes = ALL_AXES;
+    view->strides[fastest] = (int64_t)item; /* of an axis of length 1 it is 0 */
+    view->base = (char *)view->base - lead * (int64_t)item;
+}
+
+/* A step over a box as one row. */
+static int run_row(const struct repeating *of, struct states *s, const struct pass *pass,
+                   const struct inner_box *box, struct engine_warnings *warnings)
+{
+    const struct program_repeat *r = s->repeat;
+    const struct program *program = of->program;
+    struct engine_view inputs[BIND_MAX_INPUTS], outputs[PROGRAM_MAX_OUTPUTS];
+    int64_t count[ARRAY_MAX_NDIM], lead = row_lead(of, s, box), span = 1 + lead;
+    int fastest = s->box.axis_order[r->ndim - 1];
+    step_views(of, s, pass, box->start, inputs, outputs);
+    for (int i = 0; i < r->ndim; i++) {
+        count[i] = 1;
+        span += (box->count[i] - 1) * s->box.strides[i];
+    }
+    count[fastest] = span;
+    for (uint64_t left = pass->states_used | pass->inputs_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        if (!is_one(of, s, i))
+            make_row(&inputs[i], lead, fastest, dtype_size(program->inputs[i].dtype));
+    }
+    for (unsigned i = 0; i < r->n_states; i++)
+        make_row(&outputs[r->first_output + i], lead, fastest, item_bytes(program, r, i));
+    return run_pass(of, s, pass, box->start, count, inputs, outputs, warnings);
 }
 
 /* Over a box that may go on beyond the ends of axes: part by part. */
@@ -158,29 +240,80 @@ static int run_box(const struct repeating *of, struct states *s, const struct pa
     for (bool has_more = true; has_more;) {
         has_more = made_box_next_part(s->repeat->ndim, s->repeat->shape, whole->start, whole->count,
                                       &next, part.start, part.count);
-        int status = run_part(of, s, pass, &part, false, warnings);
+        int status = run_part(of, s, pass, &part, warnings);
         if (status != 0)
             return status;
     }
     return 0;
 }
 
-/* Whether a step over the box may be one row. */
-static bool is_row(const struct states *s, const struct inner_box *box)
+/* Whether all that the step reads lies as the states do, or is one element. */
+static bool may_be_row(const struct repeating *of, const struct states *s, const struct pass *step)
+{
+    if (!s->repeat->is_flat || s->repeat->ndim == 0)
+        return false;
+    for (uint64_t left = step->inputs_used; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        if (!is_one(of, s, i) && !find_alike(of, s, i))
+            return false;
+    }
+    for (unsigned i = 0; i < step->n_nears; i++)
+        if (step->inputs_used >> of->program->nears[step->first_near + i].input & 1)
+            return false;
+    return true;
+}
+
+/* The box without the elements that read beyond an end; whether a step over it may be one row. */
+static bool find_row(const struct states *s, const struct inner_box *box, struct inner_box *ret)
 {
     const struct program_repeat *r = s->repeat;
     int64_t span = 1, n_elements = 1;
-    if (!r->is_flat || r->ndim == 0)
-        return false;
+    *ret = *box;
     for (int i = 0; i < r->ndim; i++) {
-        int64_t end = box->start[i] + box->count[i];
-        bool is_inside = box->start[i] >= r->before[i] && end + r->behind[i] <= r->shape[i];
-        if (!is_inside && !(s->box.goes_on_axes >> i & 1) && r->before[i] + r->behind[i] > 0)
+        if (!(s->box.goes_on_axes >> i & 1) && r->before[i] + r->behind[i] > 0) {
+            int64_t end = min_i64(box->start[i] + box->count[i], r->shape[i] - r->behind[i]);
+            ret->start[i] = max_i64(box->start[i], r->before[i]);
+            ret->count[i] = end - ret->start[i];
+        }
+        if (ret->count[i] <= 0)
             return false;
-        span += (box->count[i] - 1) * s->box.strides[i];
-        n_elements *= box->count[i];
+        span += (ret->count[i] - 1) * s->box.strides[i];
+        n_elements *= ret->count[i];
     }
     return span < 2 * n_elements;
+}
+
+/* What of the box is not in the row: along each axis what is before it and behind it. */
+static int run_rim(const struct repeating *of, struct states *s, const struct pass *pass,
+                   const struct inner_box *box, const struct inner_box *row,
+                   struct engine_warnings *warnings)
+{
+    struct inner_box left = *box;
+    int status = 0;
+    for (int i = 0; i < s->repeat->ndim; i++) {
+        int64_t row_end = row->start[i] + row->count[i], end = box->start[i] + box->count[i];
+        struct inner_box before = left, behind = left;
+        before.count[i] = row->start[i] - box->start[i];
+        behind.start[i] = row_end;
+        behind.count[i] = end - row_end;
+        if (before.count[i] > 0 && status == 0)
+            status = run_box(of, s, pass, &before, warnings);
+        if (behind.count[i] > 0 && status == 0)
+            status = run_box(of, s, pass, &behind, warnings);
+        left.start[i] = row->start[i];
+        left.count[i] = row->count[i];
+    }
+    return status;
+}
+
+static int run_over(const struct repeating *of, struct states *s, const struct pass *pass,
+                    const struct inner_box *box, bool is_begin, struct engine_warnings *warnings)
+{
+    struct inner_box row;
+    if (is_begin || !may_be_row(of, s, pass) || !find_row(s, box, &row))
+        return run_box(of, s, pass, box, warnings);
+    int status = run_row(of, s, pass, &row, warnings);
+    return status ? status : run_rim(of, s, pass, box, &row, warnings);
 }
 
 /* A pass, with so many steps left behind it. */
@@ -192,25 +325,53 @@ static int run_step(const struct repeating *of, struct states *s, const struct p
     struct inner_box box;
     neighbours_repeat_box(r, n_left, of->pass->ndim, of->box->start, of->box->count, box.start,
                           box.count);
-    int status = !is_begin && is_row(s, &box) ? run_part(of, s, pass, &box, true, &others)
-                                              : run_box(of, s, pass, &box, &others);
+    int status = run_over(of, s, pass, &box, is_begin, &others);
     if (status == 0 && (others.n_divide_by_zero != 0 || others.n_invalid_casts != 0)) {
         geometry_operand_box(of->pass->ndim, of->box->start, of->box->count, r->ndim, r->shape,
                              box.start, box.count);
         status = run_box(of, s, pass, &box, of->warnings);
     }
     for (unsigned i = 0; i < r->n_states; i++) {
-        char *taken = s->now[i];
+        char *taken = s->free[i] ? s->free[i] : s->now[i];
         s->now[i] = s->next[i];
         s->next[i] = taken;
+        s->free[i] = NULL;
     }
     return status;
+}
+
+/* Where a state is an input as it is, which lies as the memory does: its first element. */
+static char *find_begun(const struct repeating *of, const struct states *s, unsigned state)
+{
+    unsigned output = s->repeat->first_output + state;
+    const struct pass *begin = &of->program->inner[s->repeat->begin];
+    const struct operand *src = NULL;
+    for (unsigned i = 0; i < begin->n_stores; i++)
+        if (of->program->stores[begin->first_store + i].output == output)
+            src = &of->program->stores[begin->first_store + i].src;
+    bool is_input = src && src->kind == OPERAND_INPUT &&
+                    of->program->inputs[src->index].dtype == of->program->outputs[output].dtype;
+    return is_input ? find_alike(of, s, src->index) : NULL;
+}
+
+static bool are_begun(const struct repeating *of, struct states *s)
+{
+    char *begun[PROGRAM_MAX_STATES];
+    for (unsigned i = 0; i < s->repeat->n_states; i++)
+        if (!(begun[i] = find_begun(of, s, i)))
+            return false;
+    for (unsigned i = 0; i < s->repeat->n_states; i++) {
+        s->free[i] = s->now[i];
+        s->now[i] = begun[i];
+    }
+    return true;
 }
 
 static int run_repeat(const struct repeating *of, struct states *s)
 {
     const struct program_repeat *r = s->repeat;
-    int status = run_step(of, s, &of->program->inner[r->begin], r->n_steps, true);
+    int status =
+        are_begun(of, s) ? 0 : run_step(of, s, &of->program->inner[r->begin], r->n_steps, true);
     for (uint32_t left = r->n_steps; status == 0 && left-- > 0;)
         status = run_step(of, s, &of->program->inner[r->step], left, false);
     return status;

@@ -168,7 +168,7 @@ static bool has_events(const struct insn *insn)
 static void find_kind(const struct program *p, struct program_repeat *of)
 {
     const struct pass *step = &p->inner[of->step];
-    of->is_flat = step->inputs_used == 0;
+    of->is_flat = true;
     for (unsigned i = 0; i < step->n_insns; i++) {
         const struct insn *insn = &p->insns[step->first_insn + i];
         of->warns |= has_events(insn);
