@@ -17,6 +17,7 @@ struct carried {
     bool has_dimensions;                                    /* then every axis has a name */
     char *dimensions[ARRAY_MAX_NDIM];                       /* of the array's axes */
     struct carried_coordinate *coordinates[ARRAY_MAX_NDIM]; /* NULL: a name alone */
+    struct axis_limits limits;                              /* of axes that have names */
     unsigned n_attributes;
     struct meaning_attribute *attributes;
 };

@@ -142,6 +142,8 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
             meaning->coordinates[i] = strdup(base->coordinates[k]);
         if (!meaning->dimensions[i] || (base->coordinates[k] && !meaning->coordinates[i]))
             return -ENOMEM;
+        meaning->limits.is_unlimited[i] = base->limits.is_unlimited[k];
+        meaning->limits.chunks[i] = base->limits.chunks[k];
         meaning->starts[i] = base->starts[k] + starts[i] * base->steps[k];
         meaning->steps[i] = steps[i] * base->steps[k];
     }

@@ -36,10 +36,17 @@ struct meaning_packing {
     char names[128]; /* of the attributes */
 };
 
+/* How axes may grow in their file, whose dimensions those are that have no limit. */
+struct axis_limits {
+    bool is_unlimited[ARRAY_MAX_NDIM];
+    int64_t chunks[ARRAY_MAX_NDIM]; /* elements of a chunk; 0: not known */
+};
+
 struct meaning {
     struct meaning_attributes *attributes;
     char *dimensions[ARRAY_MAX_NDIM];  /* of this array's axes; NULL: no name */
     char *coordinates[ARRAY_MAX_NDIM]; /* specs of the arrays along them; NULL: none */
+    struct axis_limits limits;         /* of axes that have names */
     /* How this array's axes lie along those of the file's coordinates: element i of the axis is
      * element start + i * step of the dimension. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];

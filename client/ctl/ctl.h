@@ -147,7 +147,12 @@ enum {
     CTL_OPTION_SYNC,
 };
 #define CTL_STORAGE_OPTIONS                                                                        \
-    {"chunks", CTL_OPTION_CHUNKS, "SHAPE", 0, "new datasets in chunks of SHAPE, as 100x100", 0},   \
+    {"chunks",                                                                                     \
+     CTL_OPTION_CHUNKS,                                                                            \
+     "SHAPE",                                                                                      \
+     0,                                                                                            \
+     "new datasets in chunks of SHAPE, as 100x100, or none: in one piece",                         \
+     0},                                                                                           \
         {"shards",                                                                                 \
          CTL_OPTION_SHARDS,                                                                        \
          "SHAPE",                                                                                  \
@@ -158,7 +163,7 @@ enum {
          CTL_OPTION_COMPRESS,                                                                      \
          "HOW",                                                                                    \
          0,                                                                                        \
-         "chunks packed with gzip:4, zstd:3, lzf, lz4, blosc:zstd:5, bitshuffle or szip",          \
+         "chunks packed with gzip:4, zstd:3, bz2:9, lzf, lz4, blosc:zstd:5, bitshuffle, szip",     \
          0},                                                                                       \
         {"shuffle", CTL_OPTION_SHUFFLE, NULL, 0, "bytes sorted by their place first", 0},          \
         {"fletcher32", CTL_OPTION_FLETCHER32, NULL, 0, "HDF5: a checksum for each chunk", 0},      \

@@ -136,6 +136,18 @@ void attribute_take_dimensions(struct gad_array *array, const struct selection *
     }
 }
 
+void attribute_take_limits(struct gad_array *array, const struct selection *selection,
+                           const struct axis_limits *limits)
+{
+    for (int i = 0; i < selection->ndim && array->meaning; i++) {
+        int axis = selection->axis_of[i];
+        if (axis == SELECTION_NEW_AXIS || !array->meaning->dimensions[i])
+            continue;
+        array->meaning->limits.is_unlimited[i] = limits->is_unlimited[axis];
+        array->meaning->limits.chunks[i] = limits->chunks[axis];
+    }
+}
+
 void attribute_take_coordinates(struct gad_array *array, const struct selection *selection,
                                 const char *const *coordinates)
 {

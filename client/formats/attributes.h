@@ -4,6 +4,7 @@
 
 #include "client/array.h"
 #include "client/formats/selection.h"
+#include "client/meaning.h"
 
 /* Takes in one attribute of the file's array, in any order, before the array is given to anybody;
  * what means nothing to us is left. */
@@ -13,6 +14,9 @@ bool attribute_is_kept(const char *name);
 /* Names of the axes of the file's array, which may be NULL; the array is what is selected of it. */
 void attribute_take_dimensions(struct gad_array *array, const struct selection *selection,
                                const char *const *names);
+/* After them: which of those axes grow in the file. */
+void attribute_take_limits(struct gad_array *array, const struct selection *selection,
+                           const struct axis_limits *limits);
 /* After them: the arrays of the same file whose elements are the coordinates along the axes, as a
  * spec has them behind the file, which may be NULL. Without this they are those that are named as
  * the dimensions. */

@@ -147,10 +147,18 @@ static int refuse_chunks(const struct spec *spec, const char *text, struct gad_e
     return GAD_BAD_ARGUMENT;
 }
 
-int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
-                  int ndim, const int64_t *shape, bool fortran_order,
-                  const struct gad_storage *storage, struct gad_array **ret_array,
-                  struct gad_error *error)
+static int refuse_one_piece(const char *text, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_ARGUMENT, text, "a Zarr array is always in chunks");
+    error_expected(error, "sizes of chunks, or nothing about them");
+    error_found(error, "no chunks for %.140s", text);
+    return GAD_BAD_ARGUMENT;
+}
+
+int format_create_as(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
+                     int ndim, const int64_t *shape, bool fortran_order,
+                     const struct gad_storage *storage, const struct axis_limits *limits,
+                     struct gad_array **ret_array, struct gad_error *error)
 {
     struct spec spec;
     struct storage stored;
@@ -171,9 +179,10 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
     r = array_check(&described, text, error);
     if (is_open)
         described.shape[0] = GAD_UNKNOWN_LENGTH;
+    limits = spec.format->can_grow ? limits : NULL;
     if (r == 0)
-        r = storage_read(storage, dtype, ndim, described.shape, spec.format->has_numcodecs, text,
-                         &stored, error);
+        r = storage_read(storage, dtype, ndim, described.shape, limits, spec.format->has_numcodecs,
+                         text, &stored, error);
     if (r == 0 && is_open && spec.format->has_chunks && !stored.has_chunks) {
         stored.has_chunks = true; /* what has them grows by them */
         storage_choose_chunks(dtype, ndim, described.shape, stored.chunk_shape);
@@ -184,6 +193,8 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         r = refuse_kind(&spec, "transposed chunks", text, error);
     if (r == 0 && stored.n_shard_levels > 0 && !spec.format->has_shards)
         r = refuse_kind(&spec, "shards", text, error);
+    if (r == 0 && stored.is_contiguous && spec.format->has_shards)
+        r = refuse_one_piece(text, error);
     struct format_target target = {
         .spec = &spec,
         .name = text,
@@ -193,11 +204,32 @@ int format_create(struct gad_client *client, const char *text, bool replace, enu
         .shape = described.shape,
         .fortran_order = fortran_order,
         .storage = &stored,
+        .limits = stored.has_chunks ? limits : NULL,
     };
     if (r == 0)
         r = spec.format->create(client, &target, ret_array, error);
     spec_deinit(&spec);
     return r;
+}
+
+int format_create(struct gad_client *client, const char *text, bool replace, enum dtype dtype,
+                  int ndim, const int64_t *shape, bool fortran_order,
+                  const struct gad_storage *storage, struct gad_array **ret_array,
+                  struct gad_error *error)
+{
+    return format_create_as(client, text, replace, dtype, ndim, shape, fortran_order, storage, NULL,
+                            ret_array, error);
+}
+
+const char *format_of_new(const char *text)
+{
+    struct spec spec;
+    struct gad_error error;
+    if (format_parse(text, true, &spec, &error))
+        return NULL;
+    const char *name = spec.format->name;
+    spec_deinit(&spec);
+    return name;
 }
 
 /* New arrays ----------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ struct format_target {
     int ndim;
     const int64_t *shape;
     bool fortran_order;
-    const struct storage *storage; /* what the user asked for, checked; not NULL */
+    const struct storage *storage;    /* what the user asked for, checked; not NULL */
+    const struct axis_limits *limits; /* which axes have none; NULL: all have one */
 };
 
 /* A row of the table of formats (format_table.c): each stands in a file of its own. */
@@ -22,6 +23,7 @@ struct format {
     const char *extensions; /* in lower case, a blank between two: ".h5 .hdf5" */
     const char *written;    /* how a spec is written, for errors: "FILE.npy" */
     bool has_chunks;        /* new arrays may be stored in chunks, packed */
+    bool can_grow;          /* and such axes may have no limit */
     bool has_shards;        /* many of them in a file */
     bool has_numcodecs;     /* chunks are packed by them, and have their axes in any order */
     bool is_directory;      /* which a slash may stand behind */

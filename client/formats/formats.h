@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+struct axis_limits;
 struct carried_coordinate;
 struct format; /* a row of the table: format_impl.h */
 
@@ -52,6 +53,14 @@ int format_create(struct gad_client *client, const char *spec, bool replace, enu
                   int ndim, const int64_t *shape, bool fortran_order,
                   const struct gad_storage *storage, struct gad_array **ret_array,
                   struct gad_error *error) GAD_MUST_CHECK;
+/* The same, of an array that is to grow along axes without a limit, if its format has such a thing
+ * and `storage` does not say otherwise; NULL: along none. */
+int format_create_as(struct gad_client *client, const char *spec, bool replace, enum dtype dtype,
+                     int ndim, const int64_t *shape, bool fortran_order,
+                     const struct gad_storage *storage, const struct axis_limits *limits,
+                     struct gad_array **ret_array, struct gad_error *error) GAD_MUST_CHECK;
+/* The name of the format that a new array of this spec has; NULL: it is no spec. */
+const char *format_of_new(const char *spec);
 /* The coordinate of what is selected along an axis of a source; NULL: there is none, or it cannot
  * be read. To be ended by coordinate_free(). */
 struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis);

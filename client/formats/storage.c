@@ -19,6 +19,10 @@
 #include <string.h>
 
 #define TARGET_CHUNK_BYTES (INT64_C(1) << 20)
+#define LEAST_SOURCE_BYTES (INT64_C(64) << 10) /* of chunks that are taken over */
+#define MOST_SOURCE_BYTES  (INT64_C(16) << 20)
+#define LEAST_GROWN_BYTES  4096 /* netCDF's own choice, for one axis */
+#define CHUNKS_NONE        (-2) /* in the place of a number of axes */
 #define LZF_FILTER_VERSION 4
 #define LZF_VERSION        0x0105
 #define BLOSC_VERSION      2
@@ -224,6 +228,41 @@ void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int
     }
 }
 
+bool storage_grows(int ndim, const struct axis_limits *limits)
+{
+    for (int i = 0; limits && i < ndim; i++)
+        if (limits->is_unlimited[i])
+            return true;
+    return false;
+}
+
+static int64_t n_chunk_bytes(enum dtype dtype, int ndim, const int64_t *chunks)
+{
+    int64_t n_bytes = (int64_t)dtype_size(dtype);
+    for (int i = 0; i < ndim; i++)
+        if (mul_overflows_i64(n_bytes, chunks[i], &n_bytes))
+            return INT64_MAX;
+    return n_bytes;
+}
+
+void storage_choose_growing(enum dtype dtype, int ndim, const int64_t *shape,
+                            const struct axis_limits *limits, int64_t *ret_chunks)
+{
+    int grown = 0;
+    for (int i = ndim - 1; i >= 0; i--) {
+        bool is_cut = !limits->is_unlimited[i] && shape[i] < limits->chunks[i] && shape[i] > 0;
+        ret_chunks[i] = is_cut ? shape[i] : limits->chunks[i];
+        grown = limits->is_unlimited[i] ? i : grown;
+    }
+    int64_t n_bytes = n_chunk_bytes(dtype, ndim, ret_chunks);
+    if (n_bytes >= LEAST_SOURCE_BYTES && n_bytes <= MOST_SOURCE_BYTES)
+        return;
+    storage_choose_chunks(dtype, ndim, shape, ret_chunks);
+    n_bytes = n_chunk_bytes(dtype, ndim, ret_chunks);
+    if (n_bytes < LEAST_GROWN_BYTES)
+        ret_chunks[grown] = LEAST_GROWN_BYTES / (n_bytes / ret_chunks[grown]);
+}
+
 static int read_shape(int n_axes, const int64_t *sizes, const char *what, int ndim,
                       const char *name, int64_t *ret_sizes, struct gad_error *error)
 {
@@ -275,17 +314,20 @@ static int read_shards(const struct gad_storage *asked, int ndim, const char *na
 }
 
 static int read_shapes(const struct gad_storage *asked, enum dtype dtype, int ndim,
-                       const int64_t *shape, const char *name, struct storage *storage,
-                       struct gad_error *error)
+                       const int64_t *shape, const struct axis_limits *limits, const char *name,
+                       struct storage *storage, struct gad_error *error)
 {
     int r = 0;
     if (asked->n_chunk_axes > 0)
         r = read_shape(asked->n_chunk_axes, asked->chunk_shape, "chunks", ndim, name,
                        storage->chunk_shape, error);
+    else if (storage_grows(ndim, limits))
+        storage_choose_growing(dtype, ndim, shape, limits, storage->chunk_shape);
     else
         storage_choose_chunks(dtype, ndim, shape, storage->chunk_shape);
     for (int i = 0; i < ndim && asked->n_chunk_axes > 0; i++)
-        if (shape[i] > 0 && storage->chunk_shape[i] > shape[i])
+        if (shape[i] > 0 && storage->chunk_shape[i] > shape[i] &&
+            !(limits && limits->is_unlimited[i]))
             storage->chunk_shape[i] = shape[i];
     return r || asked->n_shard_axes == 0 ? r : read_shards(asked, ndim, name, storage, error);
 }
@@ -443,9 +485,25 @@ int format_check_unstored(const struct gad_storage *storage, const char *name,
     return GAD_BAD_ARGUMENT;
 }
 
+/* As the user has said, in one piece: nothing else can be said of it then. */
+static int read_contiguous(const struct gad_storage *asked, const struct storage *storage,
+                           const char *name, struct storage *ret_storage, struct gad_error *error)
+{
+    if (storage->has_chunks) {
+        error_set(error, GAD_BAD_ARGUMENT, name, "without chunks nothing can be packed or sharded");
+        error_expected(error, "chunks, or neither compression nor shards");
+        error_found(error, "no chunks, and %s",
+                    asked->n_shard_axes > 0 ? "shards" : "something that packs them");
+        return GAD_BAD_ARGUMENT;
+    }
+    *ret_storage = *storage;
+    ret_storage->is_contiguous = true;
+    return 0;
+}
+
 int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, const int64_t *shape,
-                 bool has_numcodecs, const char *name, struct storage *ret_storage,
-                 struct gad_error *error)
+                 const struct axis_limits *limits, bool has_numcodecs, const char *name,
+                 struct storage *ret_storage, struct gad_error *error)
 {
     struct storage storage = {.has_chunks = false};
     struct subject subject = {
@@ -453,14 +511,19 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
         .has_numcodecs = has_numcodecs,
         .item_bytes = (uint32_t)dtype_size(dtype),
     };
+    static const struct gad_storage nothing = {.n_chunk_axes = 0};
+    asked = asked ? asked : &nothing;
     *ret_storage = storage;
-    if (!asked)
-        return 0;
     storage.sync = asked->sync;
     storage.says_packing = asked->compress || asked->shuffle || asked->fletcher32;
     bool is_packed = (asked->compress && strcmp(asked->compress, "none") != 0) || asked->shuffle ||
                      asked->fletcher32;
-    storage.has_chunks = asked->n_chunk_axes != 0 || asked->n_shard_axes > 0 || is_packed;
+    bool is_contiguous = asked->n_chunk_axes == CHUNKS_NONE;
+    storage.has_chunks =
+        (asked->n_chunk_axes != 0 && !is_contiguous) || asked->n_shard_axes > 0 || is_packed;
+    if (is_contiguous)
+        return read_contiguous(asked, &storage, name, ret_storage, error);
+    storage.has_chunks = storage.has_chunks || storage_grows(ndim, limits);
     if (!storage.has_chunks) {
         *ret_storage = storage;
         return 0;
@@ -471,7 +534,7 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
         error_found(error, "an array without dimensions");
         return GAD_BAD_ARGUMENT;
     }
-    int r = read_shapes(asked, dtype, ndim, shape, name, &storage, error);
+    int r = read_shapes(asked, dtype, ndim, shape, limits, name, &storage, error);
     if (r)
         return r;
     subject.chunk_bytes = subject.item_bytes;

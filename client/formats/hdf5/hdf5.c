@@ -435,6 +435,7 @@ const struct format format_hdf5 = {
     .extensions = ".h5 .hdf5 .he5 .h5p .mat .nc .nc4 .cdf",
     .written = "FILE.h5:/DATASET",
     .has_chunks = true,
+    .can_grow = true,
     .takes_brackets = true,
     .normalise = dataset_path_normalise,
     .parse_rest = dataset_path_parse,

@@ -202,6 +202,7 @@ void hdf5_attributes_take(hid_t dataset, struct gad_array *array)
 struct axis_names {
     char *names[ARRAY_MAX_NDIM];
     char *coordinates[ARRAY_MAX_NDIM]; /* paths of scales with values of their own */
+    struct axis_limits limits;
 };
 
 static void name_axis(struct axis_names *axes, int axis, hid_t scale)
@@ -211,6 +212,7 @@ static void name_axis(struct axis_names *axes, int axis, hid_t scale)
     if (n <= 0 || n >= (ssize_t)sizeof(path))
         return;
     axes->names[axis] = strdup(strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    axes->limits.is_unlimited[axis] = hdf5_scale_is_unlimited(scale);
     if (!hdf5_scale_is_bare(scale))
         axes->coordinates[axis] = strdup(path);
 }
@@ -238,14 +240,26 @@ static bool read_list(hid_t dataset, int ndim, struct axis_names *axes)
     return true;
 }
 
+static void read_chunks(hid_t dataset, int ndim, struct axis_limits *limits)
+{
+    hsize_t chunks[ARRAY_MAX_NDIM];
+    _cleanup_hid_ hid_t how = H5Dget_create_plist(dataset);
+    if (how <= 0 || H5Pget_layout(how) != H5D_CHUNKED || H5Pget_chunk(how, ndim, chunks) != ndim)
+        return;
+    for (int i = 0; i < ndim; i++)
+        limits->chunks[i] = (int64_t)chunks[i];
+}
+
 void hdf5_dimensions_take(hid_t dataset, const struct selection *selection, struct gad_array *array)
 {
-    struct axis_names axes = {{NULL}, {NULL}};
+    struct axis_names axes = {.names = {NULL}};
     int ndim = selection->source_ndim;
     if (!read_list(dataset, ndim, &axes) && ndim == 1 && hdf5_scale_is(dataset))
         name_axis(&axes, 0, dataset);
     attribute_take_dimensions(array, selection, (const char *const *)axes.names);
     attribute_take_coordinates(array, selection, (const char *const *)axes.coordinates);
+    read_chunks(dataset, ndim, &axes.limits);
+    attribute_take_limits(array, selection, &axes.limits);
     for (int i = 0; i < ndim; i++) {
         free(axes.names[i]);
         free(axes.coordinates[i]);

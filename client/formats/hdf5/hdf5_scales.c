@@ -75,6 +75,14 @@ bool hdf5_scale_is_bare(hid_t dataset)
     return text_begins(dataset, "NAME", "This is a netCDF dimension but not a netCDF variable");
 }
 
+bool hdf5_scale_is_unlimited(hid_t dataset)
+{
+    hsize_t most[H5S_MAX_RANK];
+    _cleanup_hid_ hid_t space = H5Dget_space(dataset);
+    return space > 0 && H5Sget_simple_extent_dims(space, NULL, most) > 0 &&
+           most[0] == H5S_UNLIMITED;
+}
+
 bool hdf5_scale_make(hid_t dataset, const char *name, bool is_bare)
 {
     char text[BARE_CHARS + 32];

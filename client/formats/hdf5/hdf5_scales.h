@@ -11,6 +11,8 @@
 bool hdf5_scale_is(hid_t dataset);
 /* Whether it is a name and a size alone: netCDF's dimension without a variable. */
 bool hdf5_scale_is_bare(hid_t dataset);
+/* Whether its axis can grow without a limit. */
+bool hdf5_scale_is_unlimited(hid_t dataset);
 
 /* What the axes of a dataset refer to: ret_lists[i] has hobj_ref_t, of axis i; ended by
  * hdf5_scale_free_list() with the type that is returned and closed. Negative: there is no such

@@ -86,17 +86,20 @@ static int take_dimensions(struct gad_array *array, const struct netcdf_header *
     int ndim = array->info.ndim, r = 0;
     char *names[ARRAY_MAX_NDIM];
     struct selection selection;
+    struct axis_limits limits = {.chunks = {0}};
     selection_whole(ndim, array->info.shape, &selection);
     if (spec->selection_at)
         r = selection_read(name, spec->selection_at, ndim, array->info.shape, &selection, error);
     if (r)
         return r;
     for (int i = 0; i < ndim; i++) {
-        const struct netcdf_text *text = &netcdf_dimension_of(header, variable, (size_t)i)->name;
-        names[i] = strndup(text->chars, text->n_chars);
+        const struct netcdf_dimension *of = netcdf_dimension_of(header, variable, (size_t)i);
+        names[i] = strndup(of->name.chars, of->name.n_chars);
+        limits.is_unlimited[i] = of->is_record;
         array->has_lost_meaning |= !names[i];
     }
     attribute_take_dimensions(array, &selection, (const char *const *)names);
+    attribute_take_limits(array, &selection, &limits);
     for (int i = 0; i < ndim; i++)
         free(names[i]);
     return 0;

@@ -23,9 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool carry_is_written(const struct gad_array *to)
+bool carry_is_written(const char *format)
 {
-    return strcmp(to->info.format, "hdf5") == 0 || strcmp(to->info.format, "zarr") == 0;
+    return format && (strcmp(format, "hdf5") == 0 || strcmp(format, "zarr") == 0);
 }
 
 /* ---- Words ---- */
@@ -90,23 +90,25 @@ static bool add_axis(struct carried *carried, int to_axis, const struct gad_arra
     if (!name || !(carried->dimensions[to_axis] = strdup(name)))
         return false;
     carried->coordinates[to_axis] = format_coordinate(source, axis);
+    carried->limits.is_unlimited[to_axis] = source->meaning->limits.is_unlimited[axis];
+    carried->limits.chunks[to_axis] = source->meaning->limits.chunks[axis];
     return true;
 }
 
 /* Axes of the source in their order, but for those that are left out. */
-static void add_axes(struct carried *carried, const struct gad_array *to,
+static void add_axes(struct carried *carried, const struct array *to,
                      const struct gad_array *source, uint32_t left_out)
 {
     int n = 0;
     for (int i = 0; i < source->info.ndim; i++) {
         if (left_out >> i & 1)
             continue;
-        if (n == to->info.ndim || to->info.shape[n] != source->info.shape[i] ||
+        if (n == to->ndim || to->shape[n] != source->info.shape[i] ||
             !add_axis(carried, n, source, i))
             return;
         n++;
     }
-    carried->has_dimensions = n == to->info.ndim && n > 0;
+    carried->has_dimensions = n == to->ndim && n > 0;
 }
 
 /* ---- A source as a whole ---- */
@@ -284,10 +286,10 @@ static bool is_used(const char *expr, const char *name)
     return false;
 }
 
-static bool has_shape(const struct gad_array *a, const struct gad_array *b)
+static bool has_shape(const struct gad_array *a, const struct array *b)
 {
-    return a->info.ndim == b->info.ndim &&
-           memcmp(a->info.shape, b->info.shape, (size_t)b->info.ndim * sizeof(int64_t)) == 0;
+    return a->info.ndim == b->ndim &&
+           memcmp(a->info.shape, b->shape, (size_t)b->ndim * sizeof(int64_t)) == 0;
 }
 
 static bool has_names(const struct gad_array *array)
@@ -310,12 +312,13 @@ static bool agrees(struct carried *carried, const struct gad_array *other)
         if (own && !(theirs && coordinates_are_equal(own, theirs)))
             carried->coordinates[i] = coordinate_free(own);
         coordinate_free(theirs);
+        carried->limits.is_unlimited[i] |= other->meaning->limits.is_unlimited[i];
     }
     return true;
 }
 
 static void add_common_axes(struct carried *carried, const struct gad_job_options *options,
-                            const char *expr, const struct gad_array *to)
+                            const char *expr, const struct array *to)
 {
     const struct gad_array *first = NULL;
     bool is_agreed = true;
@@ -346,19 +349,18 @@ static bool is_silent(const struct gad_job_options *options)
     return true;
 }
 
-void carry_expression(const struct gad_job_options *options, unsigned i, struct gad_array *to)
+struct carried *carry_expression(const struct gad_job_options *options, unsigned i,
+                                 const struct array *to)
 {
     const char *expr = options->outputs[i].expr;
     struct reduction reduction = {.source = NULL};
-    if (!carry_is_written(to) || is_silent(options))
-        return;
-    struct carried *carried = carried_new();
+    struct carried *carried = is_silent(options) ? NULL : carried_new();
     if (!carried)
-        return;
+        return NULL;
     const struct gad_argument *whole = carry_whole_source(options, expr);
     struct gad_array *source = whole ? whole->array : NULL;
     if (source) {
-        carried_take_attributes(carried, 1, &source, to->info.dtype);
+        carried_take_attributes(carried, 1, &source, (enum gad_dtype)to->dtype);
         add_axes(carried, to, source, 0);
     } else if (read_reduction(options, expr, &reduction)) {
         if (!reduction.keeps_axes)
@@ -368,6 +370,7 @@ void carry_expression(const struct gad_job_options *options, unsigned i, struct 
     } else if (is_elementwise(expr)) {
         add_common_axes(carried, options, expr, to);
     }
-    carried_free(to->carried);
-    to->carried = carried;
+    if (!carried->has_dimensions)
+        carried->limits = (struct axis_limits){.chunks = {0}};
+    return carried;
 }

@@ -55,15 +55,37 @@ static int make_stand_in(struct gad_job *job, struct job_target *target, struct 
     return r ? r : memory_new_array(job->client, &described, false, &target->stand_in, error);
 }
 
-static int create(struct gad_job *job, struct job_target *target, const struct gad_output *output,
-                  const struct gad_plan_output *planned, struct gad_error *error)
+/* What is carried is known before there is a file: axes without a limit say how it is stored. */
+static int create(struct gad_job *job, unsigned i, const struct gad_plan_output *planned,
+                  struct gad_error *error)
 {
-    int r =
-        format_create(job->client, output->to_path, true, (enum dtype)planned->dtype, planned->ndim,
-                      planned->shape, planned->fortran_order, output->storage, &target->to, error);
-    if (r == 0)
-        target->is_created = job->needs_settling = true;
-    return r;
+    const struct gad_output *output = &job->options.outputs[i];
+    struct job_target *target = &job->targets[i];
+    struct array what = {.dtype = (enum dtype)planned->dtype, .ndim = planned->ndim};
+    struct carried *carried = NULL;
+    memcpy(what.shape, planned->shape, (size_t)planned->ndim * sizeof(int64_t));
+    if (carry_is_written(format_of_new(output->to_path)))
+        carried = carry_expression(&job->options, i, &what);
+    int r = format_create_as(job->client, output->to_path, true, what.dtype, what.ndim, what.shape,
+                             planned->fortran_order, output->storage,
+                             carried ? &carried->limits : NULL, &target->to, error);
+    if (r) {
+        carried_free(carried);
+        return r;
+    }
+    target->to->carried = carried;
+    target->is_created = job->needs_settling = true;
+    return 0;
+}
+
+/* An array that is not yet committed: it stays as its maker has made it. */
+static void carry_to(const struct gad_job_options *options, unsigned i, struct gad_array *to)
+{
+    const struct array what = array_described(to);
+    if (!to->commit || to->is_committed || !carry_is_written(to->info.format))
+        return;
+    carried_free(to->carried);
+    to->carried = carry_expression(options, i, &what);
 }
 
 /* Of two new files for one name the second would silently replace the first. */
@@ -110,13 +132,12 @@ int targets_init(struct gad_job *job, struct gad_error *error)
         const struct gad_output *output = &options->outputs[i];
         struct job_target *target = &job->targets[i];
         if (output->to_path) {
-            r = create(job, target, output, plan->outputs[i], error);
+            r = create(job, i, plan->outputs[i], error);
         } else if (output->to) {
             target->to = array_ref(output->to);
+            carry_to(options, i, target->to);
             r = make_stand_in(job, target, error);
         }
-        if (r == 0 && target->to && target->to->commit && !target->to->is_committed)
-            carry_expression(options, i, target->to);
         if (r == 0)
             r = check_target(job, i, error);
         job->to[i] = target->stand_in ? target->stand_in : target->to;

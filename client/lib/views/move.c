@@ -129,8 +129,9 @@ int move_init(struct move *move, struct gad_client *client, const struct gad_mov
         return r ? r : check_apart(move->to, n_sources, sources, error);
     }
     move->is_created = true;
-    return format_create(client, options->to_path, true, (enum dtype)result->dtype, result->ndim,
-                         result->shape, false, options->storage, &move->to, error);
+    return format_create_as(client, options->to_path, true, (enum dtype)result->dtype, result->ndim,
+                            result->shape, false, options->storage, &result->limits, &move->to,
+                            error);
 }
 
 void move_deinit(struct move *move)

@@ -4,6 +4,7 @@
 #include "client/array.h"
 #include "client/gpuarrayd-move.h"
 #include "client/lib/jobs/loop_times.h"
+#include "client/meaning.h"
 
 /* What goes where along one axis of the destination:
  *
@@ -39,7 +40,12 @@ struct move_result {
     enum gad_dtype dtype;
     int ndim;
     int64_t shape[ARRAY_MAX_NDIM];
+    struct axis_limits limits; /* of a new destination's axes */
 };
+/* Axis i of the result goes along axis source_axes[i] of all sources, or along none (-1); NULL:
+ * each along its own. Where all have names, the same in all sources, it grows as theirs do. */
+void move_take_limits(struct move_result *result, unsigned n_sources,
+                      struct gad_array *const *sources, const int *source_axes);
 /* *move is valid for move_deinit() whatever the outcome. bad-argument, bad-shape, read-only,
  * overlapping-output, and those of creating. */
 int move_init(struct move *move, struct gad_client *client, const struct gad_move_options *options,

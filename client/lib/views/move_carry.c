@@ -5,7 +5,9 @@
  * had. An axis whose pieces disagree, or which is not covered by them, as in a constant border, has
  * a name alone; one without a name in all of them leaves the destination without names.
  *
- * Called by move.c before it commits.
+ * How axes grow is known before, with the axes of the result: its file is made to.
+ *
+ * Called by move.c before it commits, and by the verbs (move_take_limits()).
  */
 #include "client/formats/formats.h"
 #include "client/lib/jobs/carry.h"
@@ -34,11 +36,9 @@ static bool is_border(const struct move_piece *piece)
     return piece->source->info.ndim == 0;
 }
 
-static const char *axis_name(const struct move_piece *piece, int i)
+static const char *axis_name(const struct gad_array *source, int axis)
 {
-    const struct meaning *meaning = piece->source->meaning;
-    int axis = piece->source_axes[i];
-    return meaning && axis >= 0 ? meaning->dimensions[axis] : NULL;
+    return source->meaning && axis >= 0 ? source->meaning->dimensions[axis] : NULL;
 }
 
 /* The name that all pieces have; NULL: there is none. */
@@ -46,8 +46,9 @@ static const char *common_name(const struct move *move, int i)
 {
     const char *found = NULL;
     for (unsigned k = 0; k < move->n_pieces; k++) {
-        const char *name = axis_name(&move->pieces[k], i);
-        if (is_border(&move->pieces[k]))
+        const struct move_piece *piece = &move->pieces[k];
+        const char *name = axis_name(piece->source, piece->source_axes[i]);
+        if (is_border(piece))
             continue;
         if (!name || (found && strcmp(name, found) != 0))
             return NULL;
@@ -144,6 +145,24 @@ static void add_attributes(struct carried *carried, const struct move *move)
     free(sources);
 }
 
+void move_take_limits(struct move_result *result, unsigned n_sources,
+                      struct gad_array *const *sources, const int *source_axes)
+{
+    struct axis_limits limits = {.chunks = {0}};
+    for (int i = 0; i < result->ndim; i++) {
+        int axis = source_axes ? source_axes[i] : i;
+        const char *name = axis_name(sources[0], axis);
+        for (unsigned k = 0; k < n_sources; k++) {
+            const char *other = axis_name(sources[k], axis);
+            if (!name || !other || strcmp(name, other) != 0)
+                return;
+            limits.is_unlimited[i] |= sources[k]->meaning->limits.is_unlimited[axis];
+        }
+        limits.chunks[i] = sources[0]->meaning->limits.chunks[axis];
+    }
+    result->limits = limits;
+}
+
 static bool is_silent(const struct move *move)
 {
     for (unsigned k = 0; k < move->n_pieces; k++)
@@ -155,7 +174,7 @@ static bool is_silent(const struct move *move)
 void move_carry(struct move *move)
 {
     struct gad_array *to = move->to;
-    if (!to->commit || to->is_committed || !carry_is_written(to) || is_silent(move) ||
+    if (!to->commit || to->is_committed || !carry_is_written(to->info.format) || is_silent(move) ||
         move->n_pieces > MAX_PIECES)
         return;
     struct carried *carried = carried_new();

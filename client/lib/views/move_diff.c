@@ -94,6 +94,7 @@ static int run_job(struct diff *d, struct gad_error *error)
 static int run(struct diff *d, struct gad_client *client, const struct gad_move_options *options,
                struct gad_job_stats *ret_stats, struct gad_error *error)
 {
+    move_take_limits(&d->result, 1, &d->array, NULL);
     int r = move_init(&d->move, client, options, &d->result, 1, &d->array, error);
     uint64_t n_bytes = gad_dtype_size(d->result.dtype);
     for (int i = 0; i < d->result.ndim; i++)

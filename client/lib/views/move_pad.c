@@ -275,6 +275,7 @@ static int run(struct padding *p, struct gad_client *client, const struct gad_mo
             add_overflows_i64(result.shape[i], p->pads[i].after, &result.shape[i]))
             return error_set(error, GAD_BAD_SHAPE, "pads", "the result is too long");
     }
+    move_take_limits(&result, 1, &p->array, NULL);
     int r = 0;
     for (int i = 0; i < p->ndim && r == 0; i++)
         r = make_segments(p, i, error);

@@ -97,6 +97,7 @@ static int run(struct roll *roll, struct gad_client *client, const struct gad_mo
         roll->axes[i] = i;
         is_empty |= info->shape[i] == 0;
     }
+    move_take_limits(&result, 1, &roll->array, NULL);
     int r = move_init(roll->move, client, options, &result, 1, &roll->array, error);
     if (r == 0 && !is_empty)
         r = add_parts(roll, info->ndim - 1, false, error);

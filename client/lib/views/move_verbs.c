@@ -29,11 +29,12 @@ static struct move_result like(const struct gad_array *array)
 
 /* A movement of one piece. */
 static int move_one(struct gad_client *client, struct gad_array *array,
-                    const struct gad_move_options *options, const struct move_result *result,
+                    const struct gad_move_options *options, struct move_result *result,
                     const int *source_axes, const struct move_segment *segments,
                     struct gad_job_stats *ret_stats, struct gad_error *error)
 {
     struct move move;
+    move_take_limits(result, 1, &array, source_axes);
     int r = move_init(&move, client, options, result, 1, &array, error);
     if (r == 0)
         r = move_add(&move, array, source_axes, segments, error);
@@ -137,13 +138,14 @@ static enum gad_dtype promoted(unsigned n, struct gad_array *const *arrays)
 
 /* Each source after the other along `axis`. source_axes: the same for all. */
 static int join(struct gad_client *client, unsigned n, struct gad_array *const *arrays, int axis,
-                const int *source_axes, const struct move_result *result,
+                const int *source_axes, struct move_result *result,
                 const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                 struct gad_error *error)
 {
     struct move move;
     struct move_segment segments[ARRAY_MAX_NDIM];
     int64_t at = 0;
+    move_take_limits(result, n, arrays, source_axes);
     int r = move_init(&move, client, options, result, n, arrays, error);
     for (unsigned i = 0; i < n && r == 0; i++) {
         for (int k = 0; k < result->ndim; k++)

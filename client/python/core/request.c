@@ -117,11 +117,17 @@ static bool read_path(struct request *request, PyObject *object, const char **re
     return true;
 }
 
-/* None, or a tuple of sizes. */
+#define IN_ONE_PIECE (-2) /* of gad_storage.n_chunk_axes */
+
+/* None, a tuple of sizes, or False. */
 static bool read_sizes(PyObject *object, const char *what, int64_t *ret_sizes, int *ret_n)
 {
     if (object == Py_None)
         return true;
+    if (object == Py_False) {
+        *ret_n = IN_ONE_PIECE;
+        return true;
+    }
     Py_ssize_t n = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
     if (n == 0) { /* chosen by the library */
         *ret_n = -1;

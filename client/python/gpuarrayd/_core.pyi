@@ -9,9 +9,9 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
 Scalar: TypeAlias = bool | int | float
-# chunks, shards of each level, compression, shuffle, fletcher32, sync
-Storage: TypeAlias = tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...] | None, str | None,
-                           bool, bool, bool]
+# chunks (False: in one piece), shards of each level, compression, shuffle, fletcher32, sync
+Storage: TypeAlias = tuple[tuple[int, ...] | bool | None, tuple[tuple[int, ...], ...] | None,
+                           str | None, bool, bool, bool]
 Destination: TypeAlias = "Array | str | tuple[str, Storage] | None"
 Beyond: TypeAlias = tuple[int, Scalar] | None
 MakeBlock: TypeAlias = Callable[[tuple[memoryview, ...], memoryview, tuple[int, ...]], None]

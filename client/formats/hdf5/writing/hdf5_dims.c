@@ -5,6 +5,9 @@
  * says the same: the same size, and the same coordinates or none. Where it does not, the axis gets
  * a name with a number, lat_2. A dataset of one axis with its own name is a scale itself.
  *
+ * Where the dataset's axis has no limit the scale's has none, as netCDF's unlimited dimensions have
+ * it: one that is there and has a limit says another thing.
+ *
  * Where a scale is replaced by a new dataset, as when coordinates are computed anew, those whose
  * axes it names are told; a dataset of another size can name nothing of theirs.
  *
@@ -15,6 +18,7 @@
 #include "client/formats/hdf5/hdf5_file.h"
 #include "client/formats/hdf5/hdf5_scales.h"
 #include "client/formats/hdf5/hdf5_type.h"
+#include "client/formats/storage.h"
 #include "proto/util.h"
 
 #include <stdio.h>
@@ -28,7 +32,8 @@ struct dims {
     const char *path; /* where the dataset will be */
     size_t n_group;   /* characters of its group, the slash included */
     const struct gad_array *array;
-    int next_number; /* -1: dimensions have none in this file */
+    hsize_t most[H5S_MAX_RANK]; /* elements of its axes */
+    int next_number;            /* -1: dimensions have none in this file */
 };
 
 /* ---- Attributes ---- */
@@ -120,10 +125,26 @@ static bool has_values(hid_t dataset, const struct carried_coordinate *coordinat
 static bool says_the_same(const struct dims *dims, int i, hid_t found)
 {
     const struct carried_coordinate *coordinate = dims->array->carried->coordinates[i];
-    if (!hdf5_scale_is(found) || !has_size(found, dims->array->info.shape[i]))
+    if (!hdf5_scale_is(found) || !has_size(found, dims->array->info.shape[i]) ||
+        (dims->most[i] == H5S_UNLIMITED && !hdf5_scale_is_unlimited(found)))
         return false;
     return coordinate ? !hdf5_scale_is_bare(found) && has_values(found, coordinate)
                       : hdf5_scale_is_bare(found);
+}
+
+/* What has no limit is in chunks. */
+static hid_t scale_properties(enum dtype dtype, int64_t size, bool is_unlimited)
+{
+    static const struct axis_limits limits = {.is_unlimited = {true}};
+    int64_t chunk;
+    hid_t how = hdf5_untimed(H5P_DATASET_CREATE);
+    if (how <= 0 || !is_unlimited)
+        return how;
+    storage_choose_growing(dtype, 1, &size, &limits, &chunk);
+    const hsize_t n = (hsize_t)chunk;
+    if (H5Pset_chunk(how, 1, &n) < 0)
+        hdf5_close(&how);
+    return how;
 }
 
 /* The dataset of a scale, without values where there is no coordinate: netCDF's is of float32. */
@@ -131,11 +152,12 @@ static hid_t make_dataset(const struct dims *dims, int i, const char *path)
 {
     const struct carried_coordinate *coordinate = dims->array->carried->coordinates[i];
     hsize_t size = (hsize_t)dims->array->info.shape[i];
-    _cleanup_hid_ hid_t space = H5Screate_simple(1, &size, NULL);
-    _cleanup_hid_ hid_t type =
-        coordinate ? hdf5_type_make((enum dtype)coordinate->dtype) : H5Tcopy(H5T_IEEE_F32BE);
+    bool is_unlimited = dims->most[i] == H5S_UNLIMITED;
+    enum dtype dtype = coordinate ? (enum dtype)coordinate->dtype : DTYPE_FLOAT32;
+    _cleanup_hid_ hid_t space = H5Screate_simple(1, &size, is_unlimited ? &dims->most[i] : NULL);
+    _cleanup_hid_ hid_t type = coordinate ? hdf5_type_make(dtype) : H5Tcopy(H5T_IEEE_F32BE);
     _cleanup_hid_ hid_t links = H5Pcreate(H5P_LINK_CREATE);
-    _cleanup_hid_ hid_t how = hdf5_untimed(H5P_DATASET_CREATE);
+    _cleanup_hid_ hid_t how = scale_properties(dtype, (int64_t)size, is_unlimited);
     if (space <= 0 || type <= 0 || links <= 0 || how <= 0 ||
         H5Pset_create_intermediate_group(links, 1) < 0)
         return H5I_INVALID_HID;
@@ -234,11 +256,17 @@ static bool take_over(struct dims *dims, bool *ret_is_scale)
 
 /* ---- All of it ---- */
 
+static bool read_limits(struct dims *dims)
+{
+    _cleanup_hid_ hid_t space = H5Dget_space(dims->dataset);
+    return space > 0 && H5Sget_simple_extent_dims(space, NULL, dims->most) >= 0;
+}
+
 static bool write_all(struct dims *dims)
 {
     const struct carried *carried = dims->array->carried;
     bool is_scale;
-    if (!take_over(dims, &is_scale))
+    if (!read_limits(dims) || !take_over(dims, &is_scale))
         return false;
     if (carried && !write_attributes(dims->dataset, carried->n_attributes, carried->attributes))
         return false;

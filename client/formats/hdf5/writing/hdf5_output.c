@@ -66,8 +66,9 @@ static hid_t make_space(const struct format_target *wanted)
     hsize_t most[ARRAY_MAX_NDIM];
     for (int i = 0; i < wanted->ndim; i++) {
         bool is_open = wanted->shape[i] == GAD_UNKNOWN_LENGTH;
+        bool is_unlimited = is_open || (wanted->limits && wanted->limits->is_unlimited[i]);
         dims[i] = is_open ? 0 : (hsize_t)wanted->shape[i];
-        most[i] = is_open ? H5S_UNLIMITED : dims[i];
+        most[i] = is_unlimited ? H5S_UNLIMITED : dims[i];
     }
     return wanted->ndim ? H5Screate_simple(wanted->ndim, dims, most) : H5Screate(H5S_SCALAR);
 }

@@ -82,7 +82,8 @@ def storage(**words: Unpack[Stored]) -> _core.Storage | None:
     unknown = sorted(words.keys() - Stored.__annotations__.keys())
     if unknown:
         raise TypeError(f"save() got an unexpected keyword argument {unknown[0]!r}")
-    how = (_sizes(words.get("chunks"), "chunks"), _shards(words.get("shards")),
+    chunks = words.get("chunks")
+    how = (False if chunks is False else _sizes(chunks, "chunks"), _shards(words.get("shards")),
            _compression(words.get("compression"), words.get("compression_opts")),
            bool(words.get("shuffle")), bool(words.get("fletcher32")), bool(words.get("sync")))
     return None if how == (None, None, None, False, False, False) else how

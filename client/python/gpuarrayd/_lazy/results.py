@@ -102,15 +102,17 @@ def save(path: Paths, array: Operand | None = None, *,
         What is computed; not with a dict.
     engine, priority, label, progress, tf32
         As of Lazy.compute().
-    chunks : tuple of int or True, optional
+    chunks : tuple of int or bool, optional
         Sizes of a chunk, for HDF5 and Zarr; True: chosen by the library. None: chunks only where
-        something packs them.
+        something packs them, and in HDF5 where a dimension is unlimited, which stays so. False: in
+        one piece, and of a fixed size.
     shards : tuple of int, or a tuple of those, optional
         Zarr: elements of a file along each axis, multiples of the chunks. Several tuples: of shards
         in shards, up to three levels, from the file inwards.
     compression : str or int, optional
-        "gzip" (an int is its level, as h5py has it), "zstd", "lzf", "lz4", "blosc", "blosc:zstd",
-        "bitshuffle", "szip"; Zarr: also "zlib", "bz2", "lzma". Chunks are packed on all processors.
+        "gzip" (an int is its level, as h5py has it), "zstd", "bz2", "lzf", "lz4", "blosc",
+        "blosc:zstd", "bitshuffle", "szip"; Zarr: also "zlib", "lzma". Chunks are packed on all
+        processors.
         Zarr: before it, with a comma, numcodecs' "delta" or "fixedscaleoffset:OFFSET:SCALE:DTYPE",
         as in "delta,zstd:3", and before that "transpose" or "transpose:1:0:2", how the axes of a
         chunk lie; behind it "crc32c", "crc32" or "adler32".

@@ -91,7 +91,8 @@ static const char *names_of(const char *expr, enum gad_dtype dtype, int ndim, co
         .n_args = 6, .args = f.args, .n_outputs = 1, .outputs = &output};
     gad_array_release(f.to);
     f.to = array_of(dtype, ndim, shape);
-    carry_expression(&options, 0, f.to);
+    const struct array what = array_described(f.to);
+    f.to->carried = carry_expression(&options, 0, &what);
     text[0] = '\0';
     for (int i = 0; i < ndim && f.to->carried->has_dimensions; i++) {
         strcat(text, i ? " " : "");
@@ -199,14 +200,42 @@ Test(carry, keeps_packing_as_a_whole_or_not_at_all)
 
 Test(carry, is_for_formats_that_write_it)
 {
-    static const int64_t shape[] = {3, 4, 5};
-    const struct gad_output output = {.expr = "w"};
-    const struct gad_job_options options = {
-        .n_args = 6, .args = f.args, .n_outputs = 1, .outputs = &output};
-    f.to = array_of(GAD_FLOAT32, 3, shape);
-    f.to->info.format = "npy";
-    carry_expression(&options, 0, f.to);
-    cr_assert(eq(ptr, f.to->carried, NULL));
+    cr_assert(carry_is_written("hdf5"));
+    cr_assert(carry_is_written("zarr"));
+    cr_assert(not(carry_is_written("npy")));
+    cr_assert(not(carry_is_written(NULL)));
+}
+
+static void grow(struct gad_array *array, int axis, int64_t chunk)
+{
+    array->meaning->limits.is_unlimited[axis] = true;
+    for (int i = 0; i < array->info.ndim; i++)
+        array->meaning->limits.chunks[i] = chunk;
+}
+
+/* "*  " where the first of three axes has no limit. */
+static const char *unlimited(const char *expr, int ndim, const int64_t *shape)
+{
+    static char text[ARRAY_MAX_NDIM + 1];
+    names_of(expr, GAD_FLOAT32, ndim, shape);
+    for (int i = 0; i < ndim; i++)
+        text[i] = f.to->carried->limits.is_unlimited[i] ? '*' : ' ';
+    text[ndim] = '\0';
+    return text;
+}
+
+Test(carry, says_which_axes_have_no_limit)
+{
+    static const int64_t shape[] = {3, 4, 5}, over_lat[] = {3, 5};
+    grow(f.w, 0, 7);
+    grow(f.s, 1, 7);
+    cr_assert(eq(str, (char *)unlimited("w", 3, shape), "*  "));
+    cr_assert(eq(i64, f.to->carried->limits.chunks[2], 7));
+    cr_assert(eq(str, (char *)unlimited("mean(w, axis=1)", 2, over_lat), "* "));
+    cr_assert(eq(str, (char *)unlimited("max(w, axis=0)", 2, shape + 1), "  "));
+    cr_assert(eq(str, (char *)unlimited("t - w", 3, shape), "*  "));
+    cr_assert(eq(str, (char *)unlimited("t", 3, shape), "   "));
+    cr_assert(eq(str, (char *)unlimited("w + s", 3, shape), "   ")); /* they have no names */
 }
 
 Test(carry, joins_attributes_of_several_sources)
