@@ -1,18 +1,18 @@
 """Sorting, and different elements, by NumPy in this process: gd.sort(a), gd.unique_values(a).
 
 Rows that are small are sorted while a job reads them, by a function of blocks, as those of
-map_blocks(). An array with one axis, or axis=None, is of any size: a larger one is sorted when this
-is called, through temporary files (large_sorts.py). What is different is found when it is called,
-and is an array in memory; the shape follows from it.
+map_blocks(). Larger ones, of more than 256 MiB, are sorted when this is called, through temporary
+files (large_sorts.py). What is different is found when it is called, since the shape follows from
+it: an array in memory, or, of an array of more than 256 MiB, in temporary files
+(large_uniques.py).
 
 Parameters
 ----------
 a : Lazy or array_like
 x : Lazy or array_like
-    Of any shape, and at most 256 MiB.
+    Of any shape.
 axis : int or None
-    Along which, at most 256 MiB of elements, and of indices, where there are several axes; None: as
-    if the array were flat.
+    Along which; None: as if the array were flat.
 kind : str, optional
     "stable" and "mergesort" are stable=True; others are NumPy's fastest.
 stable : bool, optional
@@ -32,8 +32,8 @@ Raises
 ------
 NoAxis
     The axis is out of range.
-Unsupported
-    A row, or an array, is too large.
+NoSpace
+    What is large is sorted in temporary files, and their folder has not enough.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from .._lazy.moves import array_of, axis_of, flip
 from .._lazy.operands import Operand
 from .._lazy.reshaping import ravel
 from .._lazy.unanswered import refuse
-from .derived import MOST_BYTES, here
+from .derived import MOST_BYTES
 
 __all__ = ["sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
@@ -80,16 +80,10 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
     along = axis_of(axis, x.ndim)
     wanted = np.dtype(x.dtype if dtype is None else dtype)
     each = x.shape[along] * max(wanted.itemsize, x.itemsize)
-    if each > MOST_BYTES and x.ndim == 1:
-        return _large(x, dtype is not None, is_falling)
-    if each > MOST_BYTES:
-        raise errors.Unsupported(
-            f"{name}: rows are sorted in this process, where there is room for {MOST_BYTES >> 20} "
-            "MiB; an array with one axis has any size. gd.quantile() and gd.median() are exact "
-            "without sorting, gd.bincount() and gd.histogram() count", argument="a",
-            expected=f"at most {MOST_BYTES} bytes a row", found=f"{each} bytes")
     if 0 in x.shape:
         return x.astype(wanted)
+    if each > MOST_BYTES:
+        return _large(x, along, dtype is not None, is_falling)
     block, room = [1] * x.ndim, max(_BLOCK_BYTES // each, 1)
     block[along] = x.shape[along]
     for one in reversed(range(x.ndim)):  # as long as there is room
@@ -101,11 +95,12 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
                       dtype=wanted, block=tuple(block), threads=threads)
 
 
-def _large(x: Lazy, wants_places: bool, is_falling: bool) -> Lazy:
+def _large(x: Lazy, along: int, wants_places: bool, is_falling: bool) -> Lazy:
     from .large_sorts import sorted_large
     if wants_places and is_falling:  # equal ones stay in their order
-        return x.size - 1 - flip(sorted_large(flip(x), True))
-    return flip(sorted_large(x, wants_places)) if is_falling else sorted_large(x, wants_places)
+        return x.shape[along] - 1 - flip(sorted_large(flip(x, along), along, True), along)
+    found = sorted_large(x, along, wants_places)
+    return flip(found, along) if is_falling else found
 
 
 def _is_stable(name: str, kind: str | None, stable: bool | None) -> bool:
@@ -152,33 +147,37 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Lazy
 
 
-def _different(name: str, x: object, **wanted: bool) -> list[Lazy]:
-    array = here(name, Lazy._of(array_of(x)), "x", "gd.bincount() and gd.histogram() count")
-    found: Any = np.unique(array, equal_nan=False, **wanted)  # type: ignore[call-overload]
+def _different(x: object, index: bool = False, inverse: bool = False,
+               counts: bool = False) -> list[Lazy]:
+    array = Lazy._of(array_of(x))
+    if array.nbytes > MOST_BYTES:
+        from .large_uniques import different_of_large
+        return [one for one in different_of_large(ravel(array), index, inverse, counts)
+                if one is not None]
+    found: Any = np.unique(np.asarray(array), index, inverse, counts, equal_nan=False)
     return [Lazy._of(array_of(one)) for one in (found if isinstance(found, tuple) else (found,))]
 
 
 def unique_all(x: Operand, /) -> UniqueAll:
     """Different elements, where each is first, which each element is, and how often."""
-    values, first, which, counts = _different("unique_all", x, return_index=True,
-                                              return_inverse=True, return_counts=True)
+    values, first, which, counts = _different(x, True, True, True)
     return UniqueAll(values, first, which.reshape(array_of(x).shape), counts)
 
 
 def unique_counts(x: Operand, /) -> UniqueCounts:
     """Different elements, and how often each is there."""
-    return UniqueCounts(*_different("unique_counts", x, return_counts=True))
+    return UniqueCounts(*_different(x, counts=True))
 
 
 def unique_inverse(x: Operand, /) -> UniqueInverse:
     """Different elements, and which of them each element is."""
-    values, which = _different("unique_inverse", x, return_inverse=True)
+    values, which = _different(x, inverse=True)
     return UniqueInverse(values, which.reshape(array_of(x).shape))
 
 
 def unique_values(x: Operand, /) -> Lazy:
     """Different elements."""
-    return _different("unique_values", x)[0]
+    return _different(x)[0]
 
 
 if __doc__:  # not where they are left out
