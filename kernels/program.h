@@ -26,21 +26,22 @@
 #include "kernels/ops.h"
 #include "proto/request.h"
 
-#define PROGRAM_MAX_REGISTERS  32
-#define PROGRAM_MAX_INSNS      1024 /* over all passes */
-#define PROGRAM_MAX_CONSTS     256
-#define PROGRAM_MAX_PASSES     40
-#define PROGRAM_MAX_REDUCTIONS 64   /* over all passes */
-#define PROGRAM_MAX_NEARS      2048 /* over all passes */
-#define PROGRAM_MAX_CHECKS     8
-#define PROGRAM_MAX_LOOPS      64 /* over all passes */
-#define PROGRAM_MAX_PRODUCTS   (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
-#define PROGRAM_MAX_SLABS      2
-#define SLAB_MAX_VALUES        60
-#define SLAB_MAX_STEPS         60
-#define PROGRAM_MAX_REPEATS    8
-#define PROGRAM_MAX_STATES     16 /* of all repeats */
-#define REPEAT_MAX_STEPS       65535
+#define PROGRAM_MAX_REGISTERS   32
+#define PROGRAM_MAX_INSNS       1024 /* over all passes */
+#define PROGRAM_MAX_CONSTS      256
+#define PROGRAM_MAX_PASSES      40
+#define PROGRAM_MAX_REDUCTIONS  64   /* over all passes */
+#define PROGRAM_MAX_NEARS       2048 /* over all passes */
+#define PROGRAM_MAX_CHECKS      8
+#define PROGRAM_MAX_LOOPS       64 /* over all passes */
+#define PROGRAM_MAX_PRODUCTS    (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
+#define PROGRAM_MAX_SLABS       2
+#define SLAB_MAX_VALUES         60
+#define SLAB_MAX_STEPS          60
+#define SLAB_MAX_SINGLE_COLUMNS (32 * 1024) /* of X, for steps in float32 */
+#define PROGRAM_MAX_REPEATS     8
+#define PROGRAM_MAX_STATES      16 /* of all repeats */
+#define REPEAT_MAX_STEPS        65535
 /* Those of products, slabs and repeats, too; a state is stored by two passes. */
 #define PROGRAM_MAX_OUTPUTS                                                                        \
     (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_PASSES + PROGRAM_MAX_WINDOWS +                              \
@@ -324,11 +325,13 @@ struct program_product {
  *
  * What steps take and give are values: X itself, operands (small, there as a whole before the first
  * slab), values of rows (as many as the slab has), and sums over all rows. Each has its dtype, to
- * which it is rounded when it is whole; all multiplications and additions are in float64.
+ * which it is rounded when it is whole; multiplications and additions are in float64, or where a
+ * step is_single in float32, of which some make a sum that is added in float64.
  *
  * Passes of the stage, which follow each other in the program: that of X, those of operands, those
  * of rows, those of results; each is elementwise. SLAB_PASS_X and _OPERAND store to an output of
- * the stage's own behind those of the job, as products' passes do, operands in float64. _ROWS and
+ * the stage's own behind those of the job, as products' passes do, operands in float64, those of
+ * steps in float32 in that. _ROWS and
  * _RESULT store to outputs of the job, and what steps or stages behind need to outputs of the
  * stage's own. They read values as results of reductions whose op is MATMUL.
  *
@@ -371,6 +374,7 @@ struct slab_step {
     uint8_t result;            /* value; SLAB_NONE of ROWS */
     uint8_t src[2];            /* values; SLAB_NONE: there is none */
     bool is_symmetric;         /* GATHER: both are the same value */
+    bool is_single;            /* PROJECT, MULTIPLY, GATHER: of float32 and float32, in float32 */
     bool is_square, is_joined; /* COLUMNS: of squares; FINISH adds up the columns */
     uint16_t pass;             /* ROWS: of the stage's, from first_pass on */
 };

@@ -145,7 +145,7 @@ static void estimate_product(const struct plan_estimate *e, const struct plan_pr
         e->spent[PLAN_BOUND_DISK] += disk;
 }
 
-/* As of a product; slabs are multiplied in float64. */
+/* As of a product of float64, in which operations are counted. */
 static void estimate_slab(const struct plan_estimate *e, const struct plan_slab *slab)
 {
     const struct plan_rates *m = &e->rates;

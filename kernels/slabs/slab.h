@@ -22,8 +22,9 @@
  *   of its rows each, or where a row is long some of its columns; ADDs have some of its columns. A
  *   SLAB_PROJECT's parts of columns are added up in order.
  *
- * Either way the order in which anything is added follows from shapes and dtypes alone. How a
- * LOAD's boxes are cut to grains changes no bit.
+ * Either way the order in which anything is added follows from shapes and dtypes alone, and so do
+ * the rows that are added up in float32: slabs begin at multiples of fold_rows. How a LOAD's boxes
+ * are cut to grains changes no bit.
  *
  * In the carry: sums are transposed, as operands are; X is by rows, a LOAD's columns together where
  * it has some of the columns only.
@@ -61,6 +62,7 @@ struct plan_slab {
     unsigned n_lanes;         /* that have slabs */
     unsigned n_loads, n_adds; /* units of a slab */
     int64_t load_rows;        /* of a LOAD */
+    int64_t fold_rows;        /* that are added up in float32, where a step is */
     int64_t add_columns;      /* of an ADD */
     int cut_axis;             /* is_by_columns: of X's pass; those before it are 1 in a LOAD */
     int64_t cut_extent;       /* of it */
@@ -73,7 +75,7 @@ struct plan_slab {
     uint64_t n_rounds;                         /* of slab_turns */
     unsigned turn_grains;                      /* of OPERAND, STORE */
     uint64_t most_grains;                      /* of any turn */
-    double n_operations;
+    double n_operations;                       /* in float64; in float32 they are half as many */
     uint64_t offsets[SLAB_MAX_VALUES];     /* of values in the carry; lanes are lane_bytes apart */
     uint64_t lane_bytes[SLAB_MAX_VALUES];  /* 0: there is one for all */
     uint64_t part_offsets[SLAB_MAX_STEPS]; /* of PROJECT: what LOADs give, float64, part by part */
@@ -97,6 +99,13 @@ struct slab_turn {
 };
 
 void slab_turn(const struct plan_slab *p, uint64_t index, struct slab_turn *ret_turn);
+/* Bytes of an element of an operand or a sum; sums are float64 until FINISH, and stay as far apart.
+ */
+static inline size_t slab_line_item(const struct slab_value *v)
+{
+    return v->kind == SLAB_OPERAND ? dtype_size((enum dtype)v->dtype) : sizeof(double);
+}
+
 /* The turn may begin when all turns below the returned one are done. */
 uint64_t slab_needs(const struct plan_slab *p, uint64_t index);
 /* The number of its grain i, 0 to n_grains - 1, in the pass's geometry. */

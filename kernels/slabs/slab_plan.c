@@ -29,12 +29,16 @@
 #define LOAD_MOST     (1024 * 1024)
 #define LOAD_COLUMNS  4096 /* of a row in parts: reads are as long */
 #define ADD_BYTES     (256 * 1024)
+#define FOLD_ROWS     64 /* by blocks, at most: a power of two */
+#define FOLD_BYTES    (2 * 1024 * 1024)
+#define LANE_FOLD     256
 #define TURN_GRAINS   4
 
+/* Of an operand or a sum. */
 static int64_t value_bytes(const struct program_slab *slab, unsigned value)
 {
     const struct slab_value *v = &slab->values[value];
-    int64_t line = (int64_t)round_up_u64((uint64_t)v->n_lines * sizeof(double), 64);
+    int64_t line = (int64_t)round_up_u64((uint64_t)v->n_lines * slab_line_item(v), 64);
     return mul_saturating_i64(line, v->n_columns);
 }
 
@@ -170,6 +174,36 @@ static void cut_columns(struct plan_slab *s, const struct pass *x)
     }
 }
 
+/* Of which rows are added up in float32: slabs of fewer would have other ones. A row is at most 128
+ * KiB then. */
+static int64_t fold_rows(const struct plan_slab *s, int64_t row_bytes)
+{
+    int64_t n = FOLD_ROWS;
+    bool is_single = false;
+    for (unsigned i = 0; i < s->whole->n_steps; i++)
+        is_single |= s->whole->steps[i].is_single;
+    while (n * row_bytes > FOLD_BYTES)
+        n /= 2;
+    return is_single ? n : 0;
+}
+
+/* Slabs are whole LOADs, and whole folds. */
+static int64_t choose_rows(struct plan_slab *s, int64_t slab_rows)
+{
+    int64_t unit = s->load_rows, n = s->fold_rows;
+    if (s->is_by_columns && slab_rows < unit)
+        return slab_rows;
+    if (n > 0 && unit >= n)
+        unit = s->load_rows = unit / n * n;
+    while (n > s->load_rows)
+        n /= 2;
+    if (s->fold_rows > unit) {
+        s->load_rows = n;
+        unit = s->fold_rows;
+    }
+    return max_i64(slab_rows / unit, 1) * unit;
+}
+
 /* Units of a slab of so many rows. */
 static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes,
                        int64_t slab_rows)
@@ -180,9 +214,7 @@ static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_by
     s->load_rows = min_i64(max_i64(LOAD_BYTES / row_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
     s->load_rows = max_i64(min_i64(s->load_rows, slab_rows) / ROW_UNIT * ROW_UNIT, ROW_UNIT);
     s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
-    if (!s->is_by_columns || slab_rows >= s->load_rows)
-        slab_rows = max_i64(slab_rows / s->load_rows, 1) * s->load_rows;
-    s->slab_rows = min_i64(slab_rows, s->n_rows);
+    s->slab_rows = min_i64(choose_rows(s, slab_rows), s->n_rows);
     s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
     s->n_rounds = s->n_slabs;
     s->n_lanes = 1;
@@ -210,6 +242,8 @@ static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row
     int64_t wanted = min_i64(mul_saturating_i64(small_bytes, 3), max_i64(LARGE_SLAB, small_bytes));
     int64_t n_rows = min_i64(max_i64(max_i64(wanted, SLAB_BYTES) / row_bytes, 1), SLAB_MAX_ROWS);
     int64_t least = max_i64(small_bytes / LEAST_SHARE / row_bytes, 1);
+    s->fold_rows = fold_rows(s, row_bytes);
+    least = max_i64(least, s->fold_rows);
     for (;;) {
         cut_blocks(s, x, row_bytes, n_rows);
         lay_out(s);
@@ -223,6 +257,7 @@ static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
 {
     s->slab_rows = min_i64(LANE_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, LANE_MAX_ROWS);
     s->slab_rows = min_i64(s->slab_rows, s->n_rows);
+    s->fold_rows = LANE_FOLD;
     s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
     s->n_rounds = (s->n_slabs + SLAB_LANES - 1) / SLAB_LANES;
     s->n_lanes = (unsigned)min_u64(s->n_slabs, SLAB_LANES);
@@ -311,7 +346,7 @@ static double n_operations(const struct program_slab *slab)
         bool is_sum = step->kind == SLAB_GATHER || step->kind == SLAB_COLUMNS;
         double lines = (double)(is_sum ? result->n_lines : slab->values[step->src[1]].n_lines);
         n += 2.0 * (double)slab->n_rows * lines * (double)result->n_columns /
-             (step->is_symmetric ? 2 : 1);
+             (step->is_symmetric ? 2 : 1) / (step->is_single ? 2 : 1);
     }
     return n;
 }

@@ -63,7 +63,7 @@ char *slab_place(const struct plan_slab *p, unsigned value, unsigned lane, char 
     const struct slab_value *v = &p->whole->values[value];
 
     if (v->kind == SLAB_OPERAND || v->kind == SLAB_SUM)
-        *ret_line_bytes = (int64_t)round_up_u64((uint64_t)v->n_lines * sizeof(double), 64);
+        *ret_line_bytes = (int64_t)round_up_u64((uint64_t)v->n_lines * slab_line_item(v), 64);
     else
         *ret_line_bytes = v->n_columns * item_bytes(p, value);
     return carry + p->offsets[value] + lane * p->lane_bytes[value];
@@ -106,7 +106,7 @@ static void view_columns(const struct plan_slab *p, unsigned value, const int64_
                          char *carry, struct engine_view *view)
 {
     const struct slab_value *v = &p->whole->values[value];
-    int64_t line_bytes, stride = sizeof(double);
+    int64_t line_bytes, stride = (int64_t)slab_line_item(v);
     char *base = slab_place(p, value, 0, carry, &line_bytes);
     int ndim = v->ndim;
 

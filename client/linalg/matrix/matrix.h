@@ -62,7 +62,8 @@ int matrix_triangles_of_rows(struct passes *p, unsigned n_columns, unsigned n_in
 
 /* matrix_cov.c. The mean, of columns, and a factor F: F.T @ F are the sums of products about it.
  * operand: of the passes; an array tells its first rows' mean. k: of F's singular values the k-th
- * and those before it are as close to exact as R's. */
+ * and those before it are as close to exact as R's; of float32 data their squares to some 1e-8 of
+ * the largest one's. */
 int matrix_spread(struct passes *p, const struct gad_operand *operand, int64_t k, double *ret_mean,
                   double *ret_factor, struct gad_error *error) GAD_MUST_CHECK;
 
@@ -71,7 +72,8 @@ struct checkpoint;
 struct directions {
     struct passes *p;
     const char *argument;
-    const char *expr; /* of `_x`, `_m` and `_w`: what the operator makes of n x width `_w` */
+    const char *expr;        /* of `_x`, `_m` and `_w`: what the operator makes of n x width `_w` */
+    const char *single_expr; /* the same in float32; NULL: never */
     struct gad_array *centre; /* `_m`; NULL: none */
     int64_t n, k;
     unsigned n_iterations;

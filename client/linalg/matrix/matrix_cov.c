@@ -5,6 +5,11 @@
  * is the first rows' mean, of an expression zero; where it was so far off that digits are lost, the
  * read is made again with what it has found. So data far from zero lose nothing.
  *
+ * Components of float32 data are of differences and products in float32, of which some rows make a
+ * sum that is added in float64: half the time, and an error of some 1e-8 of the largest variance.
+ * Where a variance is wanted that would show it, or differences are so large or small that squares
+ * leave float32, the read is made again in float64.
+ *
  * A factor of these sums has lost what is below the square root of the precision. Where such a
  * small value is wanted, or the pool has no room for the sums, R is read: of the differences, with
  * a column of ones behind them, which says what the mean of all rows is; taking it out of R leaves
@@ -25,6 +30,11 @@
 /* Of the largest eigenvalue: what values of sums of products must be above. */
 #define LEAST_OF_FLOAT64 1e-5
 #define LEAST_OF_FLOAT32 1e-9
+/* With products in float32. */
+#define LEAST_OF_SINGLES      1e-4
+#define LEAST_LEFT_OF_SINGLES 0.05
+#define LEAST_SINGLE          1e-26 /* mean squares of differences, of which most have all digits */
+#define MOST_SINGLE           1e30
 
 /* The mean of the first rows, with what is not finite as 0. */
 static int guess(struct passes *p, struct gad_array *array, struct gad_array *centre,
@@ -117,16 +127,40 @@ static int spread_by_triangle(struct passes *p, struct gad_array *centre, double
 
 struct products {
     struct gad_array *centre, *sums, *products; /* in shared memory */
+    bool is_single;                             /* products are in float32 */
 };
 
 static int read_products(struct passes *p, const struct products *s, struct gad_error *error)
 {
+    static const char *const texts[][2] = {
+        {"tensordot(float64(_x) - _m, float64(_x) - _m, (0, 0))", "sum(float64(_x) - _m, axis=0)"},
+        {"_z = _x - float32(_m); tensordot(_z, _z, (0, 0))",
+         "_z = _x - float32(_m); sum(float64(_z), axis=0)"}};
     const struct gad_argument input = {.name = "_m", .array = s->centre};
-    const struct gad_output outputs[] = {
-        {.expr = "tensordot(float64(_x) - _m, float64(_x) - _m, (0, 0))", .to = s->products},
-        {.expr = "sum(float64(_x) - _m, axis=0)", .to = s->sums}};
+    const struct gad_output outputs[] = {{.expr = texts[s->is_single][0], .to = s->products},
+                                         {.expr = texts[s->is_single][1], .to = s->sums}};
     const struct pass pass = {.n_inputs = 1, .inputs = &input, .n_outputs = 2, .outputs = outputs};
+    double *centre = gad_array_data(s->centre);
+    for (int64_t i = 0; s->is_single && i < p->shape[1]; i++) /* what the differences are from */
+        centre[i] = (float)centre[i];
     return passes_run(p, &pass, error);
+}
+
+/* Whether squares of differences stayed in float32's range; columns may be constant. */
+static bool are_single(const struct passes *p, const struct products *s)
+{
+    const double *products = gad_array_data(s->products), *sums = gad_array_data(s->sums);
+    int64_t n = p->shape[1];
+    double n_rows = (double)p->shape[0];
+    bool varies = false;
+    for (int64_t i = 0; i < n; i++) {
+        double mean = products[i * n + i] / n_rows;
+        bool is_zero = mean == 0 && sums[i] == 0;
+        if (!is_zero && !(mean > LEAST_SINGLE && mean < MOST_SINGLE))
+            return false;
+        varies |= !is_zero;
+    }
+    return varies;
 }
 
 /* The mean is taken out, and into the guess; whether so much was left that it counts. */
@@ -136,11 +170,12 @@ static bool take_out(struct passes *p, const struct products *s)
     const double *sums = gad_array_data(s->sums);
     int64_t n = p->shape[1];
     double n_rows = (double)p->shape[0];
+    double least = s->is_single ? LEAST_LEFT_OF_SINGLES : LEAST_LEFT;
     bool is_precise = true;
     for (int64_t i = 0; i < n; i++) {
         double squares = products[i * n + i], own = sums[i] * sums[i] / n_rows;
         double rounded = ROUNDED * centre[i]; /* what a constant differs by */
-        is_precise &= squares - own > LEAST_LEFT * squares || squares <= rounded * rounded * n_rows;
+        is_precise &= squares - own > least * squares || squares <= rounded * rounded * n_rows;
     }
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j < n; j++)
@@ -162,7 +197,7 @@ static bool are_finite(struct gad_array *array, int64_t n)
 }
 
 /* operand: of the passes; an array tells its first rows' mean. */
-static int find_products(struct passes *p, const struct gad_operand *operand, struct products *ret,
+static int make_products(struct passes *p, const struct gad_operand *operand, struct products *ret,
                          struct gad_error *error)
 {
     int64_t n = p->shape[1];
@@ -172,31 +207,45 @@ static int find_products(struct passes *p, const struct gad_operand *operand, st
         r = passes_new_matrix(p, 1, &n, &ret->sums, error);
     if (r == 0)
         r = passes_new_matrix(p, 2, shape, &ret->products, error);
-    if (r == 0 && !operand->expr)
-        r = guess(p, operand->array, ret->centre, error);
-    bool is_precise = false;
-    for (int i = 0; r == 0 && i < 2 && !is_precise; i++) {
-        r = read_products(p, ret, error);
-        if (r || p->only_plans)
-            return r;
-        if (!are_finite(ret->products, n * n))
-            return passes_refuse_not_finite(p, "x", error);
-        is_precise = take_out(p, ret);
-    }
-    return r;
+    return r || operand->expr ? r : guess(p, operand->array, ret->centre, error);
 }
 
-/* Of symmetric sums: rows of F are eigenvectors times the roots of their values. Whether the k-th
- * value has its digits. */
-static int make_root(const struct passes *p, int64_t k, double *sums, double *ret_factor,
-                     bool *ret_is_precise, struct gad_error *error)
+/* About the centre, which becomes the mean. */
+static int find_products(struct passes *p, struct products *s, struct gad_error *error)
 {
     int64_t n = p->shape[1];
+    for (int i = 0; i < 2; i++) {
+        int r = read_products(p, s, error);
+        if (r || p->only_plans)
+            return r;
+        if (s->is_single && !are_single(p, s)) {
+            s->is_single = false;
+            r = read_products(p, s, error);
+        }
+        if (r)
+            return r;
+        if (!are_finite(s->products, n * n))
+            return passes_refuse_not_finite(p, "x", error);
+        if (take_out(p, s))
+            return 0;
+    }
+    return 0;
+}
+
+/* Rows of F are eigenvectors times the roots of their values. Whether the k-th value has its
+ * digits. */
+static int make_root(const struct passes *p, int64_t k, const struct products *s,
+                     double *ret_factor, bool *ret_is_precise, struct gad_error *error)
+{
+    int64_t n = p->shape[1];
+    double *sums = gad_array_data(s->products);
     _cleanup_free_ double *values = matrix_new(n, 1, error);
     if (!values)
         return GAD_NO_MEMORY;
     int r = dense_eigh(n, sums, values, error);
-    double least = p->dtype == GAD_FLOAT32 ? LEAST_OF_FLOAT32 : LEAST_OF_FLOAT64;
+    double least = s->is_single              ? LEAST_OF_SINGLES
+                   : p->dtype == GAD_FLOAT32 ? LEAST_OF_FLOAT32
+                                             : LEAST_OF_FLOAT64;
     *ret_is_precise = values[k - 1] > least * values[0] || values[0] <= 0;
     for (int64_t i = 0; r == 0 && i < n; i++)
         for (int64_t j = 0; j < n; j++)
@@ -204,21 +253,33 @@ static int make_root(const struct passes *p, int64_t k, double *sums, double *re
     return r;
 }
 
+/* By sums of products, in float32 first where the data are. too-large-for-pool */
+static int spread_by_products(struct passes *p, int64_t k, struct products *s, double *ret_factor,
+                              bool *ret_is_precise, struct gad_error *error)
+{
+    *ret_is_precise = false;
+    for (;;) {
+        int r = find_products(p, s, error);
+        if (r || p->only_plans)
+            return r;
+        r = make_root(p, k, s, ret_factor, ret_is_precise, error);
+        if (r || *ret_is_precise || !s->is_single)
+            return r;
+        s->is_single = false;
+    }
+}
+
 int matrix_spread(struct passes *p, const struct gad_operand *operand, int64_t k, double *ret_mean,
                   double *ret_factor, struct gad_error *error)
 {
-    struct products s = {NULL};
+    struct products s = {.is_single = p->dtype == GAD_FLOAT32};
     bool is_precise = false;
-    int r = find_products(p, operand, &s, error);
-    if (r == 0 && p->only_plans)
-        return 0;
-    bool has_products = r != GAD_TOO_LARGE_FOR_POOL;
-    if (has_products && r == 0)
-        r = make_root(p, k, gad_array_data(s.products), ret_factor, &is_precise, error);
-    if (has_products && r)
-        return r;
-    r = is_precise ? 0 : spread_by_triangle(p, s.centre, ret_factor, error);
+    int r = make_products(p, operand, &s, error);
     if (r == 0)
+        r = spread_by_products(p, k, &s, ret_factor, &is_precise, error);
+    if (r == GAD_TOO_LARGE_FOR_POOL || (r == 0 && !p->only_plans && !is_precise))
+        r = spread_by_triangle(p, s.centre, ret_factor, error);
+    if (r == 0 && !p->only_plans)
         memcpy(ret_mean, gad_array_data(s.centre), sizeof(*ret_mean) * (size_t)p->shape[1]);
     return r;
 }
@@ -264,7 +325,7 @@ static int multiply_factor(struct passes *p, struct gad_array *centre, double *r
     return r || p->only_plans ? r : dense_multiply(&square, factor, factor, ret_products, error);
 }
 
-static int make_products(struct passes *p, const struct gad_operand *x, struct gad_dense *products,
+static int give_products(struct passes *p, const struct gad_operand *x, struct gad_dense *products,
                          struct gad_dense *mean, struct gad_error *error)
 {
     int64_t n = p->shape[1];
@@ -275,7 +336,9 @@ static int make_products(struct passes *p, const struct gad_operand *x, struct g
         r = dense_init(mean, "mean", 1, &n, error);
     if (r)
         return r;
-    r = find_products(p, x, &s, error);
+    r = make_products(p, x, &s, error);
+    if (r == 0)
+        r = find_products(p, &s, error);
     bool is_too_large = r == GAD_TOO_LARGE_FOR_POOL;
     if (is_too_large)
         r = multiply_factor(p, s.centre, products->data, error);
@@ -305,7 +368,7 @@ enum gad_status gad_cov(struct gad_client *client, const struct gad_operand *x,
     if (r == 0)
         r = matrix_check_columns(&p, "x", GAD_SVD_MOST, error);
     if (r == 0)
-        r = make_products(&p, x, &products, &mean, error);
+        r = give_products(&p, x, &products, &mean, error);
     passes_deinit(&p);
     if (r == 0)
         *ret_products = products, products.data = NULL;

@@ -7,6 +7,11 @@
  *     basis    all blocks, and `images` what the operator made of them, a row each: the values are
  *              those of the operator restricted to the basis, at the end with the newest images
  *
+ * Of float32 data the operator may be in float32, with sums of some rows added in float64. Then
+ * values are off by some 1e-8 of the largest one: where the wanted ones turn out to be so small
+ * that it shows, the newest images are where it begins again, in float64. So there is no read more,
+ * but where squares leave float32's range.
+ *
  * A read is one application. Where the daemon's pool has no room for one of the whole block, it is
  * made of fewer columns at a time. Between reads basis, images and the next block are kept in the
  * checkpoint, which is all that the loop depends on.
@@ -23,13 +28,20 @@
 
 #define ROUNDED    1e-12 /* of the largest value: what is less is noise */
 #define MOST_RATIO 0.9   /* of a change by the one before */
+/* In float32. */
+#define ROUNDED_OF_SINGLES 1e-6
+#define LEAST_OF_SINGLES   1e-4  /* of the largest value: the least that is wanted */
+#define LEAST_SINGLE       1e-26 /* of what a row gives: products have all digits */
+#define MOST_SINGLE        1e30
 
-enum { STATE_DONE, STATE_ROWS, STATE_WIDTH, N_STATES };
+enum { STATE_DONE, STATE_ROWS, STATE_WIDTH, STATE_SINGLE, STATE_DROPPED, N_STATES };
 
 struct loop {
     struct directions *d;
     int64_t width, most_width; /* of the block, and of the first one */
     int64_t n_rows;            /* of basis and images */
+    bool is_single;            /* the operator is in float32, and what `block` has is, too */
+    unsigned n_dropped;        /* iterations before it began again */
     double *block, *basis, *images;
     double *past[2]; /* values of the iterations before, the newest first */
     int n_past;
@@ -40,12 +52,12 @@ struct loop {
 /* The operator ----------------------------------------------------------------------------------
  */
 
-static int apply_step(struct loop *l, bool only_tries, struct gad_error *error)
+static int apply_step(struct loop *l, bool is_single, bool only_tries, struct gad_error *error)
 {
     const struct directions *d = l->d;
     const struct gad_argument inputs[] = {{.name = "_w", .array = l->w},
                                           {.name = "_m", .array = d->centre}};
-    const struct gad_output output = {.expr = d->expr, .to = l->image};
+    const struct gad_output output = {.expr = is_single ? d->single_expr : d->expr, .to = l->image};
     const struct pass pass = {
         .n_inputs = d->centre ? 2 : 1, .inputs = inputs, .n_outputs = 1, .outputs = &output};
     return only_tries ? passes_try(d->p, &pass, error) : passes_run(d->p, &pass, error);
@@ -62,7 +74,9 @@ static int choose_step(struct loop *l, struct gad_error *error)
         if (r == 0)
             r = passes_new_matrix(p, 2, shape, &l->image, error);
         if (r == 0)
-            r = apply_step(l, true, error);
+            r = apply_step(l, false, true, error);
+        if (r == 0 && l->is_single)
+            l->is_single = apply_step(l, true, true, NULL) == 0;
         if (r != GAD_TOO_LARGE_FOR_POOL || l->step == 1)
             return r;
         l->step = divide_up_i64(l->step, 2);
@@ -76,17 +90,25 @@ static void copy_columns(int64_t n, int64_t n_columns, const double *from, int64
         memcpy(to + i * to_width, from + i * from_width, sizeof(*to) * (size_t)n_columns);
 }
 
+static void round_block(struct loop *l)
+{
+    for (int64_t i = 0; l->is_single && i < l->d->n * l->width; i++)
+        l->block[i] = (float)l->block[i];
+}
+
 /* The block's images into rows of `images`, and itself into those of `basis`. */
 static int apply(struct loop *l, struct gad_error *error)
 {
     struct directions *d = l->d;
+    double largest = 0;
     bool is_finite = true;
+    round_block(l);
     double *w = gad_array_data(l->w), *image = gad_array_data(l->image);
     for (int64_t first = 0; first < l->width; first += l->step) {
         int64_t n_now = min_i64(l->step, l->width - first);
         memset(w, 0, sizeof(*w) * (size_t)(d->n * l->step));
         copy_columns(d->n, n_now, l->block + first, l->width, w, l->step);
-        int r = apply_step(l, false, error);
+        int r = apply_step(l, l->is_single, false, error);
         if (r)
             return r;
         for (int64_t i = 0; i < d->n && !d->p->only_plans; i++)
@@ -95,7 +117,14 @@ static int apply(struct loop *l, struct gad_error *error)
                 l->images[row * d->n + i] = image[i * l->step + j];
                 l->basis[row * d->n + i] = l->block[i * l->width + first + j];
                 is_finite &= isfinite(image[i * l->step + j]) != 0;
+                largest = max_f64(largest, fabs(image[i * l->step + j]));
             }
+    }
+    double of_row = largest / (double)d->p->shape[0];
+    bool is_in_range = of_row > LEAST_SINGLE && of_row < MOST_SINGLE;
+    if (l->is_single && !d->p->only_plans && (!is_finite || (l->n_rows == 0 && !is_in_range))) {
+        l->is_single = false;
+        return apply(l, error);
     }
     if (!is_finite)
         return passes_refuse_not_finite(d->p, d->argument, error);
@@ -125,12 +154,31 @@ static int draw(struct loop *l, struct gad_error *error)
     return dense_qr(d->n, l->width, l->block, NULL, error);
 }
 
-/* The newest images' first columns, at right angles to the basis. */
-static int next_block(struct loop *l, struct gad_error *error)
+static bool has_lost_digits(const struct loop *l)
 {
-    int64_t n = l->d->n, rows = l->n_rows, width = min_i64(l->width, n - rows);
-    const double *newest = l->images + (rows - l->width) * n;
-    _cleanup_free_ double *along = matrix_new(rows, max_i64(width, 1), error);
+    const struct directions *d = l->d;
+    return l->is_single && d->values[d->k - 1] < LEAST_OF_SINGLES * d->values[0];
+}
+
+/* In float64 from here on, from the newest images. */
+static void begin_again(struct loop *l)
+{
+    l->is_single = false;
+    l->n_dropped = l->d->n_done;
+    l->n_rows = 0;
+    l->n_past = 0;
+}
+
+/* The newest images' first columns, at right angles to the basis. */
+static int next_block(struct loop *l, bool is_last, struct gad_error *error)
+{
+    const struct directions *d = l->d;
+    int64_t first = (d->n_done - l->n_dropped - 1) * l->most_width, n_newest = l->n_rows - first;
+    const double *newest = l->images + first * d->n;
+    if (!is_last && has_lost_digits(l))
+        begin_again(l);
+    int64_t n = d->n, rows = l->n_rows, width = min_i64(n_newest, n - rows);
+    _cleanup_free_ double *along = matrix_new(max_i64(rows, 1), max_i64(width, 1), error);
     if (!along)
         return GAD_NO_MEMORY;
     l->width = width;
@@ -142,8 +190,9 @@ static int next_block(struct loop *l, struct gad_error *error)
         .transpose_a = true, .m = n, .n = width, .k = rows, .alpha = -1, .beta = 1};
     int r = 0;
     for (int i = 0; i < 2 && r == 0; i++) {
-        r = dense_multiply(&find, l->basis, l->block, along, error);
-        if (r == 0)
+        if (rows > 0)
+            r = dense_multiply(&find, l->basis, l->block, along, error);
+        if (r == 0 && rows > 0)
             r = dense_multiply(&take, l->basis, along, l->block, error);
         if (r == 0)
             r = dense_qr(n, width, l->block, NULL, error);
@@ -224,7 +273,8 @@ static int use_images(const struct loop *l, struct gad_error *error)
     if (!h || !all || !factor || !vt || !u)
         return GAD_NO_MEMORY;
     int r = restrict_operator(l, h, all, error);
-    while (r == 0 && n_kept < rows && all[n_kept] > ROUNDED * all[0])
+    double least = l->is_single ? ROUNDED_OF_SINGLES : ROUNDED;
+    while (r == 0 && n_kept < rows && all[n_kept] > least * all[0])
         n_kept++;
     if (r || n_kept < d->k)
         return r;
@@ -290,6 +340,8 @@ static int save(const struct loop *l, struct gad_error *error)
     c->state[STATE_DONE] = l->d->n_done;
     c->state[STATE_ROWS] = (double)l->n_rows;
     c->state[STATE_WIDTH] = (double)l->width;
+    c->state[STATE_SINGLE] = l->is_single;
+    c->state[STATE_DROPPED] = l->n_dropped;
     return checkpoint_write(c, 3, arrays, error);
 }
 
@@ -305,6 +357,8 @@ static int load(struct loop *l, bool *ret_is_there, struct gad_error *error)
     l->d->n_done = (unsigned)c->state[STATE_DONE];
     l->n_rows = (int64_t)c->state[STATE_ROWS];
     l->width = (int64_t)c->state[STATE_WIDTH];
+    l->is_single = c->state[STATE_SINGLE] != 0;
+    l->n_dropped = (unsigned)c->state[STATE_DROPPED];
     if (l->d->n_done > l->d->n_iterations || l->n_rows > l->most_width * l->d->n_iterations ||
         l->width > l->most_width)
         return checkpoint_refuse(c, "no more iterations than are asked for", l->d->n_done, error);
@@ -342,7 +396,7 @@ static int iterate(struct loop *l, struct gad_error *error)
     struct directions *d = l->d;
     double rest;
     int r = apply(l, error);
-    if (d->n_done > 0)
+    if (d->n_done > l->n_dropped)
         remember(l);
     if (r == 0)
         r = restrict_to_basis(l, &rest, error);
@@ -357,7 +411,8 @@ static int iterate(struct loop *l, struct gad_error *error)
     d->n_done++;
     d->is_converged = change <= d->tolerance || l->n_rows == d->n;
     d->is_stopped = passes_tell(d->p, d->n_done, d->n_iterations, NAN, change);
-    r = l->n_rows == d->n ? 0 : next_block(l, error);
+    bool is_done = d->is_converged || d->is_stopped || d->n_done == d->n_iterations;
+    r = l->n_rows == d->n ? 0 : next_block(l, is_done, error);
     return r ? r : save(l, error);
 }
 
@@ -378,8 +433,8 @@ static int restrict_past(struct loop *l, struct gad_error *error)
     int64_t rows = l->n_rows, n_done = l->d->n_done;
     double rest;
     int r = 0;
-    for (int64_t i = max_i64(n_done - 2, 1); i < n_done && r == 0; i++) {
-        l->n_rows = min_i64(i * l->most_width, rows);
+    for (int64_t i = max_i64(n_done - 2, l->n_dropped + 1); i < n_done && r == 0; i++) {
+        l->n_rows = min_i64((i - l->n_dropped) * l->most_width, rows);
         r = restrict_to_basis(l, &rest, error);
         remember(l);
     }
@@ -394,12 +449,14 @@ static int run(struct loop *l, struct gad_error *error)
     int r = prepare(l, error);
     if (r == 0 && d->p->only_plans)
         return plan(l, error);
-    if (r == 0 && d->n_done > 0) {
+    if (r == 0 && d->n_done > l->n_dropped) {
         r = restrict_past(l, error);
         if (r == 0)
             r = restrict_to_basis(l, &rest, error);
         d->off = estimate_off(l, rest);
         d->is_converged = rest <= d->tolerance * fabs(d->values[0]) || l->n_rows == d->n;
+        if (r == 0 && has_lost_digits(l) && d->n_done < d->n_iterations && !d->is_converged)
+            r = next_block(l, false, error); /* it was stopped, and shall have more */
     }
     while (r == 0 && d->n_done < d->n_iterations && !d->is_converged && !d->is_stopped)
         r = iterate(l, error);
@@ -408,7 +465,7 @@ static int run(struct loop *l, struct gad_error *error)
 
 int directions_find(struct directions *d, struct gad_error *error)
 {
-    struct loop l = {.d = d};
+    struct loop l = {.d = d, .is_single = d->single_expr != NULL};
     int r = run(&l, error);
     free(l.block);
     free(l.basis);

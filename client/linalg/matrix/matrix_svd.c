@@ -24,6 +24,9 @@
 #include <string.h>
 
 #define LEAST_OFF 0.01 /* of a value: what is told */
+#define FAR       1e-9 /* of a variance: the square of what a mean is off by */
+/* The least tolerance that float32 reaches. */
+#define LEAST_TOLERANCE 1e-5
 
 enum kind { SVD, PCA, EIGH };
 
@@ -35,6 +38,7 @@ struct svd {
     struct passes passes;      /* of the operand, or turned */
     int64_t n_rows, n_columns; /* of the operand */
     bool is_turned, is_by_directions;
+    bool is_far;                /* float32's mean is not near enough to the mean */
     struct gad_array *centre;   /* in passes' matrices: what is taken out of the data; NULL */
     struct gad_reads iteration; /* as planned */
     double iteration_s;
@@ -226,8 +230,12 @@ static int read_spread(struct svd *s, struct gad_error *error)
     if (r || p->only_plans)
         return r;
     const double *variances = gad_array_data(variance);
-    for (int64_t i = 0; i < s->n_columns; i++)
+    const double *mean = gad_array_data(s->centre);
+    for (int64_t i = 0; i < s->n_columns; i++) {
+        double off = mean[i] - (float)mean[i];
         s->result.squares += variances[i] * (double)s->n_rows;
+        s->is_far |= off * off > FAR * variances[i];
+    }
     r = passes_check_squares(p, "x", 0, s->result.squares, error);
     if (r == 0)
         r = dense_init(&s->result.mean, "mean", 1, &s->n_columns, error);
@@ -275,6 +283,17 @@ static int take_directions(struct svd *s, struct directions *d, struct gad_error
     return 0;
 }
 
+/* In float32, where the data are and it says as much. */
+static const char *single_expr(const struct svd *s)
+{
+    double tolerance = s->options.tolerance;
+    if (s->kind == EIGH || s->passes.dtype != GAD_FLOAT32 || s->is_far ||
+        (tolerance > 0 && tolerance < LEAST_TOLERANCE))
+        return NULL;
+    return s->kind == PCA ? "_z = _x - float32(_m); tensordot(_z, _z @ float32(_w), (0, 0))"
+                          : "tensordot(_x, _x @ float32(_w), (0, 0))";
+}
+
 static int find_by_directions(struct svd *s, struct gad_error *error)
 {
     struct checkpoint checkpoint;
@@ -296,6 +315,7 @@ static int find_by_directions(struct svd *s, struct gad_error *error)
     mark_settings(s, &checkpoint);
     int r = s->kind == PCA ? read_spread(s, error) : 0;
     d.centre = s->centre;
+    d.single_expr = single_expr(s);
     if (r == 0)
         r = directions_find(&d, error);
     if (r == 0 && !s->passes.only_plans)

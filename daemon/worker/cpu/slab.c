@@ -51,13 +51,27 @@ static struct cpu_rows rows_of_x(const struct call *c, const struct slab_box *bo
                              .n_columns = box->n_columns};
 }
 
-/* Of an operand or a sum, from a column of X on: elements. */
-static double *line_of(const struct call *c, unsigned value, int64_t first, int64_t *ret_line)
+/* From a column of X on. */
+static struct cpu_operand operand_of(const struct call *c, const struct slab_step *step,
+                                     int64_t first)
+{
+    struct cpu_operand operand = {.dtype = dtype_of(c, step->src[1]),
+                                  .n_results = c->plan->whole->values[step->result].n_columns};
+    char *base = slab_place(c->plan, step->src[1], c->turn->lane, c->carry, &operand.line_bytes);
+    operand.base = base + first * (int64_t)dtype_size(operand.dtype);
+    return operand;
+}
+
+/* A step's, from a column of X on. */
+static struct cpu_sums sums_of(const struct call *c, const struct slab_step *step, int64_t first)
 {
     int64_t line_bytes;
-    char *base = slab_place(c->plan, value, c->turn->lane, c->carry, &line_bytes);
-    *ret_line = line_bytes / (int64_t)sizeof(double);
-    return (double *)base + first;
+    char *base = slab_place(c->plan, step->result, c->turn->lane, c->carry, &line_bytes);
+    return (struct cpu_sums){.base = (double *)base + first,
+                             .line = line_bytes / (int64_t)sizeof(double),
+                             .is_added = !c->turn->is_first,
+                             .skipped = CPU_SLAB_ALL,
+                             .fold_rows = step->is_single ? c->plan->fold_rows : 0};
 }
 
 /* Steps of rows ------------------------------------------------------------------------------ */
@@ -77,10 +91,8 @@ static int multiply(const struct call *c, unsigned index)
 {
     const struct slab_step *step = &c->plan->whole->steps[index];
     struct cpu_rows from = rows_of(c, step->src[0]), to = rows_of(c, step->result);
-    int64_t line;
-    const double *operand = line_of(c, step->src[1], 0, &line);
-    cpu_slab_project(c->th->cpu, &from, operand, line, to.n_columns, (void *)to.base, to.dtype,
-                     c->th->scratch);
+    const struct cpu_operand operand = operand_of(c, step, 0);
+    cpu_slab_project(c->th->cpu, &from, &operand, (void *)to.base, to.dtype, c->th->scratch);
     return 0;
 }
 
@@ -91,10 +103,8 @@ static int gather(const struct call *c, unsigned index)
     if (step->src[0] == 0)
         return 0;
     struct cpu_rows left = rows_of(c, step->src[0]), right = rows_of(c, step->src[1]);
-    int64_t line;
-    double *sums = line_of(c, step->result, 0, &line);
-    cpu_slab_gather(c->th->cpu, &left, &right, sums, line, !c->turn->is_first, CPU_SLAB_ALL,
-                    c->th->scratch);
+    const struct cpu_sums sums = sums_of(c, step, 0);
+    cpu_slab_gather(c->th->cpu, &left, &right, &sums, c->th->scratch);
     return 0;
 }
 
@@ -157,10 +167,9 @@ static int project(const struct call *c)
             continue;
         if (!sched_may_go_on(c->tile, c->th))
             return -ECANCELED;
-        int64_t line, n_results = p->whole->values[step->result].n_columns;
-        const double *operand = line_of(c, step->src[1], box.first_column, &line);
+        const struct cpu_operand operand = operand_of(c, step, box.first_column);
         double *to = slab_part(p, i, c->turn->lane, p->is_by_columns ? c->turn->unit : 0, c->carry);
-        cpu_slab_project(c->th->cpu, &x, operand, line, n_results, to + box.first_row * n_results,
+        cpu_slab_project(c->th->cpu, &x, &operand, to + box.first_row * operand.n_results,
                          DTYPE_FLOAT64, c->th->scratch);
     }
     return 0;
@@ -172,13 +181,12 @@ static void gather_square(const struct call *c, const struct slab_step *step,
 {
     struct slab_box all = *box;
     struct cpu_rows v = *x;
-    int64_t line;
+    struct cpu_sums sums = sums_of(c, step, box->first_column);
     all.base -= box->first_column * (int64_t)dtype_size(x->dtype);
     v.base = all.base;
     v.n_columns = c->plan->n_columns;
-    double *sums = line_of(c, step->result, box->first_column, &line);
-    cpu_slab_gather(c->th->cpu, x, &v, sums, line, !c->turn->is_first, box->first_column,
-                    c->th->scratch);
+    sums.skipped = box->first_column;
+    cpu_slab_gather(c->th->cpu, x, &v, &sums, c->th->scratch);
 }
 
 static int add(const struct call *c)
@@ -193,10 +201,9 @@ static int add(const struct call *c)
             continue;
         if (!sched_may_go_on(c->tile, c->th))
             return -ECANCELED;
-        int64_t line;
-        double *sums = line_of(c, step->result, box.first_column, &line);
+        const struct cpu_sums sums = sums_of(c, step, box.first_column);
         if (step->kind == SLAB_COLUMNS) {
-            cpu_slab_add(c->th->cpu, &x, step->is_square, sums, !c->turn->is_first);
+            cpu_slab_add(c->th->cpu, &x, step->is_square, sums.base, sums.is_added);
             continue;
         }
         if (step->is_symmetric) {
@@ -204,8 +211,7 @@ static int add(const struct call *c)
             continue;
         }
         struct cpu_rows v = rows_of(c, step->src[1]);
-        cpu_slab_gather(c->th->cpu, &x, &v, sums, line, !c->turn->is_first, CPU_SLAB_ALL,
-                        c->th->scratch);
+        cpu_slab_gather(c->th->cpu, &x, &v, &sums, c->th->scratch);
     }
     return 0;
 }
@@ -262,15 +268,14 @@ static int finish(const struct call *c)
         if (step->kind != SLAB_GATHER && step->kind != SLAB_COLUMNS)
             continue;
         const struct slab_value *v = &whole->values[step->result];
-        int64_t line;
-        double *sums = line_of(c, step->result, 0, &line);
+        const struct cpu_sums sums = sums_of(c, step, 0);
         add_lanes(c, step->result);
         if (step->is_joined)
-            join(sums, v->n_lines);
+            join(sums.base, v->n_lines);
         if (step->is_symmetric)
-            mirror(sums, line, v->n_columns);
+            mirror(sums.base, sums.line, v->n_columns);
         if (v->dtype == DTYPE_FLOAT32)
-            round_sums(sums, line * v->n_columns);
+            round_sums(sums.base, sums.line * v->n_columns);
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Skinny products in tiles of the level's kernels (slab_kernels.h).
  *
  *     scratch    project: | lanes of ROWS rows | results of them |
- *                gather:  | v of float32, widened |
+ *                gather:  | v of float32, widened |    but of float32 in float32
  *
  * Results are done in groups of nearly equal size.
  *
@@ -13,7 +13,7 @@
 #include "proto/util.h"
 
 #define ROWS        32   /* of a projection, whose lanes stay in the first cache */
-#define COLUMNS     256  /* of the operand, which stay there too */
+#define COLUMNS     256  /* of the operand, which stay there too; of float32 twice as many */
 #define GATHER_ROWS 1024 /* a slab has no more */
 #define LANES_BYTES (ROWS * SLAB_MAX_RESULTS * SLAB_LANES_OF * sizeof(double))
 
@@ -44,8 +44,7 @@ static void put(void *to, enum dtype dtype, int64_t index, double value)
 struct projection {
     const struct cpu_engine *engine;
     const struct cpu_rows *x;
-    const double *operand;
-    int64_t operand_line, n_results;
+    const struct cpu_operand *operand;
     void *to;
     enum dtype dtype;
     char *scratch;
@@ -54,68 +53,91 @@ struct projection {
 static void project_rows(const struct projection *p, int64_t row, int64_t first, int64_t n_results)
 {
     const struct slab_kernels *k = p->engine->slabs;
+    const struct cpu_operand *o = p->operand;
+    int64_t item = (int64_t)dtype_size(o->dtype),
+            n_columns = COLUMNS * (int64_t)sizeof(double) / item;
+    enum slab_precision precision = o->dtype == DTYPE_FLOAT32      ? SLAB_SINGLE
+                                    : p->x->dtype == DTYPE_FLOAT64 ? SLAB_DOUBLE
+                                                                   : SLAB_WIDENED;
     int64_t n_rows = min_i64(ROWS, p->x->n_rows - row);
     bool is_wide = p->dtype == DTYPE_FLOAT64;
     double *rounded = (double *)(p->scratch + LANES_BYTES);
-    int64_t place = row * p->n_results + first;
+    int64_t place = row * o->n_results + first;
     struct slab_tile t = {.n_rows = (size_t)n_rows,
                           .n_results = (size_t)n_results,
                           .line_bytes = p->x->line_bytes,
-                          .operand_line = (size_t)p->operand_line,
+                          .operand_line = (size_t)(o->line_bytes / item),
                           .lanes = (double *)p->scratch,
                           .to = is_wide ? (double *)p->to + place : rounded,
-                          .to_line = (size_t)(is_wide ? p->n_results : n_results)};
-    for (int64_t column = 0; column < p->x->n_columns; column += COLUMNS) {
-        t.n_columns = (size_t)min_i64(COLUMNS, p->x->n_columns - column);
+                          .to_line = (size_t)(is_wide ? o->n_results : n_results)};
+    for (int64_t column = 0; column < p->x->n_columns; column += n_columns) {
+        t.n_columns = (size_t)min_i64(n_columns, p->x->n_columns - column);
         t.x = at(p->x, row, column);
-        t.operand = p->operand + first * p->operand_line + column;
+        t.operand = (const char *)o->base + first * o->line_bytes + column * item;
         t.is_added = column > 0;
-        t.is_last = column + COLUMNS >= p->x->n_columns;
-        k->project[p->x->dtype == DTYPE_FLOAT64](&t);
+        t.is_last = column + n_columns >= p->x->n_columns;
+        k->project[precision](&t);
     }
     for (int64_t i = 0; i < n_rows && !is_wide; i++)
         for (int64_t j = 0; j < n_results; j++)
-            put(p->to, p->dtype, place + i * p->n_results + j, *rounded++);
+            put(p->to, p->dtype, place + i * o->n_results + j, *rounded++);
 }
 
 void cpu_slab_project(const struct cpu_engine *engine, const struct cpu_rows *x,
-                      const double *operand, int64_t operand_line, int64_t n_results, void *to,
-                      enum dtype dtype, void *scratch)
+                      const struct cpu_operand *operand, void *to, enum dtype dtype, void *scratch)
 {
-    const struct projection p = {engine, x, operand, operand_line, n_results, to, dtype, scratch};
+    const struct projection p = {engine, x, operand, to, dtype, scratch};
     for (int64_t row = 0; row < x->n_rows; row += ROWS)
-        for (int64_t first = 0, n; first < n_results; first += n) {
-            n = next_group(engine->slabs, n_results, first);
+        for (int64_t first = 0, n; first < operand->n_results; first += n) {
+            n = next_group(engine->slabs, operand->n_results, first);
             project_rows(&p, row, first, n);
         }
 }
 
+/* A tile of rows: in float32 those that are added up so. */
+static void gather_rows(const struct slab_kernels *k, const struct slab_tile *whole,
+                        enum slab_precision precision, int64_t fold_rows)
+{
+    size_t most = precision == SLAB_SINGLE ? (size_t)fold_rows : whole->n_rows;
+    for (size_t row = 0; row < whole->n_rows; row += most) {
+        struct slab_tile t = *whole;
+        t.n_rows = min_u64(most, whole->n_rows - row);
+        t.x = (const char *)whole->x + (int64_t)row * whole->line_bytes;
+        t.v = (const char *)whole->v +
+              row * whole->v_line * (precision == SLAB_SINGLE ? sizeof(float) : sizeof(double));
+        t.is_added = whole->is_added || row > 0;
+        k->gather[precision](&t);
+    }
+}
+
 void cpu_slab_gather(const struct cpu_engine *engine, const struct cpu_rows *x,
-                     const struct cpu_rows *v, double *sums, int64_t sums_line, bool is_added,
-                     int64_t skipped, void *scratch)
+                     const struct cpu_rows *v, const struct cpu_sums *sums, void *scratch)
 {
     const struct slab_kernels *k = engine->slabs;
-    bool is_wide = v->dtype == DTYPE_FLOAT64;
+    enum slab_precision precision = sums->fold_rows > 0         ? SLAB_SINGLE
+                                    : x->dtype == DTYPE_FLOAT64 ? SLAB_DOUBLE
+                                                                : SLAB_WIDENED;
+    bool is_widened = v->dtype == DTYPE_FLOAT32 && precision != SLAB_SINGLE;
     for (int64_t first = 0, n; first < v->n_columns; first += n) {
-        int64_t begin = skipped == CPU_SLAB_ALL ? 0 : max_i64(first - skipped, 0);
+        int64_t begin = sums->skipped == CPU_SLAB_ALL ? 0 : max_i64(first - sums->skipped, 0);
         begin = begin / SLAB_LANES_OF * SLAB_LANES_OF;
         n = next_group(k, v->n_columns, first);
         if (begin >= x->n_columns)
             return; /* it is all above the diagonal, and so are the lines behind */
-        const struct slab_tile t = {.n_rows = (size_t)x->n_rows,
-                                    .n_columns = (size_t)(x->n_columns - begin),
-                                    .n_results = (size_t)n,
-                                    .x = at(x, 0, begin),
-                                    .line_bytes = x->line_bytes,
-                                    .is_added = is_added,
-                                    .v = is_wide ? at(v, 0, first) : scratch,
-                                    .v_line = is_wide ? (size_t)v->line_bytes / sizeof(double)
-                                                      : (size_t)n,
-                                    .sums = sums + first * sums_line + begin,
-                                    .sums_line = (size_t)sums_line};
-        if (!is_wide)
+        const struct slab_tile t = {
+            .n_rows = (size_t)x->n_rows,
+            .n_columns = (size_t)(x->n_columns - begin),
+            .n_results = (size_t)n,
+            .x = at(x, 0, begin),
+            .line_bytes = x->line_bytes,
+            .is_added = sums->is_added,
+            .v = is_widened ? scratch : at(v, 0, first),
+            .v_line = is_widened ? (size_t)n : (size_t)v->line_bytes / dtype_size(v->dtype),
+            .sums = sums->base + first * sums->line + begin,
+            .sums_line = (size_t)sums->line};
+        if (is_widened)
             k->widen(at(v, 0, first), v->line_bytes, t.n_rows, t.n_results, scratch);
-        k->gather[x->dtype == DTYPE_FLOAT64](&t);
+        gather_rows(k, &t, precision, sums->fold_rows);
     }
 }
 

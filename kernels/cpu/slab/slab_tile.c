@@ -10,8 +10,7 @@
  * multiplied: rows begin in pages of their own, which processors do not look into by themselves.
  * Processors without fused multiplication compute it by calls, slowly, and to the same bits.
  */
-#include "kernels/cpu/slab/slab_kernels.h"
-#include "kernels/cpu/levels/template.h"
+#include "kernels/cpu/slab/slab_level.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +18,6 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-enum { N_RESULTS = 12, N_SUMS = 24, N_MOST = 4 };
 typedef __m512d vector;
 static inline __mmask8 first(size_t n)
 {
@@ -44,7 +42,6 @@ static inline f64 sum_of(vector a)
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 
-enum { N_RESULTS = 5, N_SUMS = 5, N_MOST = 1 };
 typedef struct {
     __m256d low, high;
 } vector;
@@ -103,7 +100,6 @@ static inline f64 sum_of(vector a)
 
 #else
 
-enum { N_RESULTS = 4, N_SUMS = 4, N_MOST = 1 };
 typedef struct {
     f64 lanes[SLAB_LANES_OF];
 } vector;
@@ -159,21 +155,6 @@ static inline f64 sum_of(vector a)
 
 #endif
 
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__SANITIZE_ADDRESS__)
-#define UNROLL /* the checks in every copy take too long to compile */
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define AHEAD 512 /* bytes */
-
-/* How many rows, or vectors of columns, are done together. */
-INLINE size_t together(size_t n_results)
-{
-    size_t n = N_SUMS / n_results;
-    return n > N_MOST ? N_MOST : n < 1 ? 1 : n;
-}
-
 #define TILES(T)                                                                                   \
     INLINE void project_rows_##T(const struct slab_tile *t, size_t first_row, const size_t n_rows, \
                                  const size_t n_results)                                           \
@@ -198,7 +179,7 @@ INLINE size_t together(size_t n_results)
             }                                                                                      \
             UNROLL for (size_t j = 0; j < n_results; j++)                                          \
             {                                                                                      \
-                vector c = LOAD_f64(t->operand + j * t->operand_line + k);                         \
+                vector c = LOAD_f64((const f64 *)t->operand + j * t->operand_line + k);            \
                 UNROLL for (size_t i = 0; i < n_rows; i++) sums[i][j] =                            \
                     FUSED(own[i], c, sums[i][j]);                                                  \
             }                                                                                      \
@@ -209,7 +190,7 @@ INLINE size_t together(size_t n_results)
             UNROLL for (size_t i = 0; i < n_rows; i++) own[i] = LOAD_SOME_##T(x[i] + k, n);        \
             UNROLL for (size_t j = 0; j < n_results; j++)                                          \
             {                                                                                      \
-                vector c = LOAD_SOME_f64(t->operand + j * t->operand_line + k, n);                 \
+                vector c = LOAD_SOME_f64((const f64 *)t->operand + j * t->operand_line + k, n);    \
                 UNROLL for (size_t i = 0; i < n_rows; i++) sums[i][j] =                            \
                     FUSED(own[i], c, sums[i][j]);                                                  \
             }                                                                                      \
@@ -328,44 +309,6 @@ ADDS(add, f64, SAME(1))
 ADDS(add_squares, f32, own)
 ADDS(add_squares, f64, own)
 
-/* A copy for each number of results. */
-#define CASE(name, n)                                                                              \
-    case n:                                                                                        \
-        name(t, n);                                                                                \
-        return;
-#define ALL_UP_TO_4(name)                                                                          \
-    CASE(name, 1)                                                                                  \
-    CASE(name, 2)                                                                                  \
-    CASE(name, 3)                                                                                  \
-    CASE(name, 4)
-#if defined(__AVX512F__)
-#define ALL(name)                                                                                  \
-    ALL_UP_TO_4(name)                                                                              \
-    CASE(name, 5)                                                                                  \
-    CASE(name, 6)                                                                                  \
-    CASE(name, 7)                                                                                  \
-    CASE(name, 8)                                                                                  \
-    CASE(name, 9)                                                                                  \
-    CASE(name, 10)                                                                                 \
-    CASE(name, 11)                                                                                 \
-    CASE(name, 12)
-#elif defined(__AVX2__) && defined(__FMA__)
-#define ALL(name)                                                                                  \
-    ALL_UP_TO_4(name)                                                                              \
-    CASE(name, 5)
-#else
-#define ALL(name) ALL_UP_TO_4(name)
-#endif
-
-#define TILE(name)                                                                                 \
-    static void tile_##name(const struct slab_tile *t)                                             \
-    {                                                                                              \
-        switch (t->n_results) {                                                                    \
-            ALL(name)                                                                              \
-        default: return;                                                                           \
-        }                                                                                          \
-    }
-
 TILE(project_f32)
 TILE(project_f64)
 TILE(gather_f32)
@@ -387,8 +330,8 @@ static void widen(const void *from, int64_t line_bytes, size_t n_rows, size_t n_
 
 const struct slab_kernels KERNEL_SYMBOL(slab_kernels) = {
     .n_results = N_RESULTS,
-    .project = {tile_project_f32, tile_project_f64},
-    .gather = {tile_gather_f32, tile_gather_f64},
+    .project = {tile_project_f32, tile_project_f64, KERNEL_SYMBOL(slab_project_single)},
+    .gather = {tile_gather_f32, tile_gather_f64, KERNEL_SYMBOL(slab_gather_single)},
     .add = {tile_add_f32, tile_add_f64},
     .add_squares = {tile_add_squares_f32, tile_add_squares_f64},
     .widen = widen,

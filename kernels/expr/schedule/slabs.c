@@ -28,9 +28,9 @@ struct builder {
     struct schedule *s;
     const struct slab_search *search;
     struct scheduled_slab *own;
-    uint8_t number;    /* of the slab, one more */
-    uint8_t *operands; /* of each node, the value that it is; SLAB_NONE */
-    uint8_t *values;   /* the same, as a value of rows */
+    uint8_t number;       /* of the slab, one more */
+    uint8_t *operands[2]; /* of each node, the value that it is in float64, in float32; SLAB_NONE */
+    uint8_t *values;      /* the same, as a value of rows */
     unsigned n_parts;
     uint8_t kinds[PROGRAM_MAX_PASSES]; /* of parts, enum slab_pass_kind */
     uint16_t shapes[PROGRAM_MAX_PASSES];
@@ -114,22 +114,23 @@ static int64_t rows_columns(const struct shape *shape)
     return shape->ndim > 1 ? shape->dims[1] : 1;
 }
 
-/* An operand as float64, in which slabs multiply. */
-static int operand_of(struct builder *b, uint16_t node, int64_t n_lines, int n_line_axes,
-                      uint8_t *ret)
+/* An operand as what a step multiplies in. */
+static int operand_of(struct builder *b, uint16_t node, bool is_single, int64_t n_lines,
+                      int n_line_axes, uint8_t *ret)
 {
     struct graph *g = &b->c->graph;
+    enum dtype dtype = is_single ? DTYPE_FLOAT32 : DTYPE_FLOAT64;
     uint16_t cast;
-    *ret = b->operands[node];
+    *ret = b->operands[is_single][node];
     if (*ret != SLAB_NONE)
         return 0;
-    int r = graph_cast(b->c, node, DTYPE_FLOAT64, &cast);
+    int r = graph_cast(b->c, node, dtype, &cast);
     if (r)
         return r;
     g->nodes[cast].state = 1;
-    *ret = add_value(b, SLAB_OPERAND, DTYPE_FLOAT64, node, n_lines,
+    *ret = add_value(b, SLAB_OPERAND, dtype, node, n_lines,
                      g->shapes[g->nodes[node].shape].n_elements / n_lines, n_line_axes);
-    b->operands[node] = *ret;
+    b->operands[is_single][node] = *ret;
     add_root(b, add_part(b, SLAB_PASS_OPERAND, g->nodes[node].shape), cast, *ret, false);
     return 0;
 }
@@ -192,12 +193,14 @@ static int add_member(struct builder *b, uint16_t index)
     const struct slab_search *search = b->search;
     const struct graph_node n = g->nodes[index]; /* the graph may grow */
     bool is_of_x = slab_is_of_x(search, &n), gives_rows = slab_gives_rows(search, index);
+    bool is_single =
+        (enum dtype)n.dtype == DTYPE_FLOAT32 && search->n_columns <= SLAB_MAX_SINGLE_COLUMNS;
     uint8_t src[2], result;
     int n_line_axes = is_of_x ? g->shapes[g->nodes[search->x].shape].ndim - 1 : 1;
     src[0] = is_of_x ? 0 : rows_of(b, n.src[0]);
     int r = 0;
     if (gives_rows)
-        r = operand_of(b, n.src[1], lines_of(b, src[0]), n_line_axes, &src[1]);
+        r = operand_of(b, n.src[1], is_single, lines_of(b, src[0]), n_line_axes, &src[1]);
     else
         src[1] = rows_of(b, n.src[1]);
     if (r)
@@ -213,6 +216,7 @@ static int add_member(struct builder *b, uint16_t index)
     step->src[0] = src[0];
     step->src[1] = src[1];
     step->is_symmetric = !gives_rows && src[0] == src[1];
+    step->is_single = is_single;
     b->own->nodes[result] = index;
     b->own->slab.values[result].has_reduction = true;
     b->own->slab.values[result].is_kept = search->flags[index] & SLAB_IS_OUTSIDE;
@@ -303,12 +307,13 @@ static int start(struct builder *b, const struct slab_search *search)
     own->level = search->level;
     own->slab = (struct program_slab){
         .row_axis = search->row_axis, .n_rows = search->n_rows, .n_columns = search->n_columns};
-    b->operands = arena_take(&c->arena, c->graph.n_nodes);
-    b->values = arena_take(&c->arena, c->graph.n_nodes);
-    if (b->operands == NULL || b->values == NULL)
-        return compiler_no_memory(c);
-    memset(b->operands, SLAB_NONE, c->graph.n_nodes);
-    memset(b->values, SLAB_NONE, c->graph.n_nodes);
+    uint8_t **const of_nodes[] = {&b->operands[0], &b->operands[1], &b->values};
+    for (size_t i = 0; i < ARRAY_LENGTH(of_nodes); i++) {
+        *of_nodes[i] = arena_take(&c->arena, c->graph.n_nodes);
+        if (*of_nodes[i] == NULL)
+            return compiler_no_memory(c);
+        memset(*of_nodes[i], SLAB_NONE, c->graph.n_nodes);
+    }
     const struct graph_node *x = &c->graph.nodes[search->x];
     uint8_t value =
         add_value(b, SLAB_X, (enum dtype)x->dtype, search->x, search->n_rows, search->n_columns, 1);

@@ -186,7 +186,8 @@ static void add_slab(struct text *t, const struct program_slab *slab)
             add(t, step->kind == SLAB_GATHER ? ".T @ " : " @ ");
             add_value(t, slab, step->src[1]);
         }
-        add(t, "%s%s\n", step->is_square ? " squared" : "", step->is_joined ? ", all" : "");
+        add(t, "%s%s%s\n", step->is_square ? " squared" : "", step->is_joined ? ", all" : "",
+            step->is_single ? ", in float32" : "");
     }
     for (unsigned i = 0; i < slab->n_values; i++)
         if (slab->values[i].output != SLAB_NO_OUTPUT) {

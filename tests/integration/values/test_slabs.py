@@ -191,16 +191,34 @@ def test_x_is_read_once(w):
     held.leave()
 
 
+def test_float32_is_added_in_float32_only_within_some_rows(w):
+    """Ones after a large number would be lost for good, were all rows added in float32."""
+    x = np.ones((5000, 3), "f4")
+    x[0] = 2 ** 13  # whose square is 2**26
+    c = np.eye(3, 2, dtype="f4")
+    reply = run(w, ["tensordot(x, x, (0, 0))", "tensordot(x, x @ c, (0, 0))"], {"x": x, "c": c})
+    square = x.astype("f8").T @ x.astype("f8")
+    for out, e in zip(reply["outputs"], (square, square @ c), strict=True):
+        got = wire.result_array(out).astype("f8")
+        assert np.abs(got - e).max() <= 300, got  # 5000 in float32 throughout
+    plan = w.call("job.plan", args={name: wire.argument(value) for name, value in {"x": x, "c": c}.items()},
+                  outputs=[{"expr": "tensordot(x, x @ c, (0, 0))"}, {"expr": "tensordot(float64(x), x, (0, 0))"}])
+    lines = [line for line in plan["program"].splitlines() if "gather" in line]
+    assert sorted("in float32" in line for line in lines) == [False, True], plan["program"]
+
+
 @pytest.mark.values
-def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path):
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path, dtype):
     texts, got = ["x.T @ maximum((x @ c) @ g, 0)", "(x @ c) @ g"], {}
     shapes = [(5000, 50, 6, 6), (900, 1100, 5, 5), (300, 9001, 3, 3), (40, 70000, 3, 3)]
     for pool, threads in [("16M", 1), ("128M", 5)]:
         daemon = Daemon(pool=pool, threads=threads)
         with daemon.connect() as w:
             for shape in shapes:
-                args = used(texts, matrices("f8", *shape))
-                held = Held(w, **args, p=np.zeros((shape[1], shape[3])), a=np.zeros((shape[0], shape[3])))
+                args = used(texts, matrices(dtype, *shape))
+                held = Held(w, **args, p=np.zeros((shape[1], shape[3]), dtype),
+                            a=np.zeros((shape[0], shape[3]), dtype))
                 outputs = [{"expr": texts[0], "to": held.at("p")}, {"expr": texts[1], "to": held.at("a")}]
                 (tmp_path / "x").write_bytes(args["x"].tobytes())
                 with open(tmp_path / "x", "rb") as f:

@@ -152,6 +152,42 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     assert not la.svd(a * 0, 2, n_iter=1, compute_uv=False).any()
 
 
+def test_float32_data_are_as_close_as_is_said(la, gd, folder):
+    """Even where squares leave float32, values fall steeply, or all else is far from zero."""
+    turned = np.linalg.qr(normal(40, 40, seed=3))[0]
+    few = normal(9000, 40) * np.logspace(0, -1.5, 40) @ turned
+    steep = normal(9000, 40) * np.logspace(0, -4, 40) @ turned
+    constant = few * (np.arange(40) != 7) + 3
+    for x in (few, few * 1e-22, few * 1e18, few + 1000, steep, np.sort(few, axis=0), constant):
+        got, want = la.pca(x.astype("f4"), 38), la.pca(x.astype("f4").astype("f8"), 38)
+        squares, wanted = got.singular_values ** 2, want.singular_values ** 2
+        assert np.abs(squares - wanted).max() <= 1e-7 * wanted[0]
+        assert np.abs(got.mean - want.mean).max() <= 1e-7 * np.sqrt(wanted[0] / len(x))
+        precise = 1e-3 if wanted[-1] > 1e-4 * wanted[0] else 1e-7
+        assert np.abs(squares / wanted - 1).max() <= precise
+    many = planted(1100, 1030)[0] + 1e-4 * normal(1100, 1030, seed=5)
+    steep = planted(1100, 1030)[0] * np.logspace(0, -4, 1030)
+    for x, k in ((many, 5), (many * 1e-22, 5), (many * 1e18, 5), (many, 20), (steep, 20)):
+        for how in (la.svd, la.pca):
+            s = [np.asarray(found[1] if how == la.svd else found.singular_values)
+                 for found in (how(x.astype("f4"), k), how(x.astype("f4").astype("f8"), k))]
+            assert np.abs(s[0] ** 2 - s[1] ** 2).max() <= 1e-7 * s[1][0] ** 2
+            assert np.abs(s[0] / s[1] - 1).max() <= (1e-4 if k == 5 else 0.2), s  # 20 do not stand out
+    want = la.svd(steep.astype("f4"), 20)
+    for stop in (1, 2):  # where it began again in float64
+        path = folder / f"c{stop}.npz"
+        la.svd(steep.astype("f4"), 20, checkpoint=path, callback=lambda step, *_: step == stop)
+        rest = la.svd(steep.astype("f4"), 20, checkpoint=path)
+        assert all(np.array_equal(one, other) for one, other in zip(want, rest))
+    zeros = np.zeros((1100, 1030), "f4")
+    assert not la.svd(zeros, 2, n_iter=1, compute_uv=False).any() and not la.pca(zeros[:, :9], 2).singular_values.any()
+    many = many.astype("f4")
+    many[700, 3] = np.nan
+    for x in (many, many[:, :9]):
+        with pytest.raises(gd.BadArgument, match="700, 3"):
+            la.pca(x, 2)
+
+
 def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
     a = normal(60, 1200)
     wanted = np.linalg.svd(a, full_matrices=False)
