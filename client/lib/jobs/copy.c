@@ -9,9 +9,17 @@
  * refuses, bytes go through a buffer, which also tells whether reading or writing fails.
  *
  * Blocks are shared whole, so both files must have the same bytes in them, and whether the file
- * system shares any is tried with one. Where it does not, the system would move the bytes piece by
- * piece through a pipe, at about half the speed of the daemon's threads, which keep them in their
- * caches: then the daemon copies, unless only this process may read the file system.
+ * system shares any is tried with one. Where it does not, the daemon copies, unless only this
+ * process may read the file system: the system's call would move pages through a pipe, by one
+ * processor. Measured with 1 GiB in the page cache and two processors, in units of cp's time:
+ *
+ *                                   daemon    system's call
+ *     ext4, bytes keep their blocks   0.82    0.75
+ *     ext4, moved by 128 bytes        0.86    1.39
+ *     tmpfs, either                   0.97    1.07, 1.03
+ *
+ * So the call is hardly faster where it is, and slower elsewhere; and jobs of the daemon have a
+ * place among others, with priorities and limits.
  *
  * A piece at a time, by whoever waits for the client, so that answers for other jobs, progress and
  * cancelling have their turn; pieces are as long as the system does within a few milliseconds.
