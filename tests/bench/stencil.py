@@ -4,6 +4,9 @@ shared memory beside a copy; NumPy's slices and, where another Python has it, Nu
 stencil.py FOLDER SIDE [ROUNDS [PYTHON]], with a daemon. PYTHON has numpy and numba. The least of the
 rounds counts, of which each has every way once. NumPy's and Numba's arrays are in their own memory, and
 with files are mapped and written through the page cache, as the daemon's are.
+
+The limit is stencil_loops, where that is built (ninja all): plain loops in C, by two threads over the
+same tiles, of a copy, a step, and eight steps that are taken while a tile is in the cache.
 """
 
 import json
@@ -68,6 +71,28 @@ def peer(way, place, n_rows):
         print(json.dumps([seconds(with_files), seconds(work, u, out)]), flush=True)
 
 
+def loops(place, side):
+    """The process that has the limit; None where it is not built."""
+    build = os.environ.get("GPUARRAYD_BUILD") or pathlib.Path(__file__).parents[2] / "build"
+    program = pathlib.Path(build, "tests", "bench", "stencil_loops")
+    if not program.exists():
+        return None
+    process = subprocess.Popen([program, place / "stencil.npy", place / "loops.npy", str(side)],
+                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def asked(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+LIMITS = [("file", "C, 1 step"), ("file", "C, 8"), ("memory", "C, copy"), ("memory", "C, 1 step"),
+          ("memory", "C, 8")]
+
+
 def main():
     import gpuarrayd as gd
     place, side = pathlib.Path(sys.argv[1]), int(sys.argv[2])
@@ -86,7 +111,7 @@ def main():
             peers[way] = subprocess.Popen([python, __file__, way, str(place), str(n_rows)], text=True,
                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             assert peers[way].stdout.readline() == "ready\n"
-    best = {}
+    best, limit = {}, loops(place, side)
     for _ in range(n_rounds):
         for name, expr in (("sqrt", "sqrt(abs(u))"), ("stencil", STENCIL), ("8 steps", STEPS)):
             took = seconds(lambda text: gd.submit(text, u=u, to=to).result(), expr)
@@ -96,15 +121,15 @@ def main():
             took = seconds(lambda text: gd.evaluate(text, u=shared, out=out), expr)
             best["memory", name] = min(best.get(("memory", name), took), took)
         for way, process in peers.items():
-            process.stdin.write("\n")
-            process.stdin.flush()
-            for where, took in zip(("file", "memory"), json.loads(process.stdout.readline())):
+            for where, took in zip(("file", "memory"), asked(process)):
                 best[where, way] = min(best.get((where, way), took), took)
+        for name, took in zip(LIMITS, asked(limit) if limit else ()):
+            best[name] = min(best.get(name, took), took)
     for (where, name), took in best.items():
         n_bytes = 8 * side * (side if where == "file" else n_rows)
-        print(f"{where:7} {name:8} {took:8.3f} s  {n_bytes / took / 1e9:6.2f} GB/s  "
+        print(f"{where:7} {name:9} {took:8.3f} s  {n_bytes / took / 1e9:6.2f} GB/s  "
               f"{took / best[where, 'stencil']:6.2f} x the stencil's time")
-    for process in peers.values():
+    for process in (*peers.values(), *([limit] if limit else [])):
         process.stdin.close()
         process.wait()
 

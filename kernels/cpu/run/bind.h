@@ -63,8 +63,9 @@ void loop_bind(struct binding *b, struct bound_loop *loop, const struct program_
 /* draws.c: random numbers; the run has room for BIND_MAX_DRAWS. */
 void bind_draws(struct binding *b);
 
-/* chains.c: joins instructions; behind it there are fewer. */
+/* chains.c: joins instructions; behind it there are fewer. Whether all may be in one. */
 void bind_chains(struct binding *b);
+bool chains_are_all(const struct run *run);
 
 /* bind_reductions.c: reductions and BINCOUNTs; or scans, whose states are among `reduced`. */
 int bind_reductions(struct binding *b, const struct reduce_layout *layout,

@@ -51,14 +51,25 @@ static void count_uses(struct chaining *c)
         count_use(c, definitions, &program->stores[run->pass->first_store + i].src);
 }
 
+static bool has_link(const struct run *run, const struct insn *insn)
+{
+    return run->engine->chains->kernel[insn->compute] != NULL &&
+           (insn->op == OP_ADD || insn->op == OP_SUBTRACT || insn->op == OP_MULTIPLY);
+}
+
 /* An instruction of chains of this dtype, or (DTYPE_COUNT) of any. */
 static bool is_link(const struct chaining *c, unsigned i, unsigned dtype)
 {
-    const struct insn *insn = &c->insns[i];
-    if (i >= c->run->n_insns || (dtype != DTYPE_COUNT && insn->compute != dtype))
-        return false;
-    return c->run->engine->chains->kernel[insn->compute] != NULL &&
-           (insn->op == OP_ADD || insn->op == OP_SUBTRACT || insn->op == OP_MULTIPLY);
+    return i < c->run->n_insns && (dtype == DTYPE_COUNT || c->insns[i].compute == dtype) &&
+           has_link(c->run, &c->insns[i]);
+}
+
+bool chains_are_all(const struct run *run)
+{
+    for (unsigned i = 0; i < run->n_insns; i++)
+        if (!has_link(run, &run->program->insns[run->pass->first_insn + i]))
+            return false;
+    return true;
 }
 
 static bool is_result(const struct chaining *c, const struct operand *operand, unsigned of)

@@ -104,6 +104,9 @@ void layout_choose_strip(struct binding *b)
     size_t n_fitting =
         (CPU_SCRATCH_BYTES - b->used_bytes - n_fixed) / (n_each + loop_bytes_per_element(b));
     size_t n_cached = cpu_first_cache_bytes() / (n_each + bytes_in_place(run)), n = STRIP_MAX;
+    if (run->n_loops == 0 && run->n_insns > 1 && chains_are_all(run))
+        n_cached = n; /* values are in registers */
+    run->ends_with_rows = run->n_reductions + run->n_scans == 0;
     while (n > STRIP_LEAST && n > n_cached)
         n /= 2;
     n = min_u64(n, n_fitting) & ~(size_t)(KERNEL_GRANULE - 1);

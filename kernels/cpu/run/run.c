@@ -272,11 +272,26 @@ static uint64_t run_straight(struct run *run)
     return done;
 }
 
+/* How many elements from `first` on lie together in the input, or all do not; as strips are. */
+static uint64_t together(const struct stream *s, uint64_t first)
+{
+    uint64_t at = first - s->run_first < s->n_run ? first - s->run_first : first % s->n_run;
+    uint64_t end = at < s->run_low    ? round_up_u64(s->run_low, KERNEL_GRANULE)
+                   : at < s->run_high ? s->run_high
+                                      : s->n_run;
+    return end - at;
+}
+
+/* Where inputs lie in rows a strip ends where they do, but is not too short for the kernels. */
 static size_t strip_length(const struct run *run, uint64_t first)
 {
-    uint64_t left = run->n_elements - first;
-    if (left >= run->n_strip)
-        return run->n_strip;
+    uint64_t left = run->n_elements - first, most = run->n_strip;
+    for (unsigned i = 0; i < run->n_inputs && run->ends_with_rows; i++)
+        if (run->inputs[i].kind == STREAM_RUNS)
+            most = min_u64(most, together(&run->inputs[i], first));
+    most = max_u64(most & ~(uint64_t)(KERNEL_GRANULE - 1), KERNEL_GRANULE);
+    if (left >= most)
+        return most;
     return left > KERNEL_GRANULE ? left & ~(uint64_t)(KERNEL_GRANULE - 1) : left;
 }
 

@@ -154,6 +154,7 @@ struct run {
     void *cast_strip; /* a strip of scans' results, cast */
     void *spare;      /* one strip of the widest item, free between insns and the next strip */
     struct kernel_events events;
+    bool ends_with_rows;     /* strips do, where inputs lie in rows */
     bool is_straight;        /* one chain of what lies densely: but for the tail, no strips */
     uint64_t strip_worst_ns; /* for an element, beside the instructions */
     uint64_t since_asked_ns; /* as long as all since then takes at its worst */

@@ -33,8 +33,10 @@
 
 #include <string.h>
 
-#define STATE_ALIGN 64
-#define ALL_AXES    UINT32_MAX
+#define STATE_ALIGN      64
+#define ALL_AXES         UINT32_MAX
+#define MIN_ROW_BYTES    512
+#define MOST_ASKED_BYTES 8192
 
 /* What is the same for all repeats of a pass. */
 struct repeating {
@@ -340,8 +342,8 @@ static int run_step(const struct repeating *of, struct states *s, const struct p
     return status;
 }
 
-/* Where a state is an input as it is, which lies as the memory does: its first element. */
-static char *find_begun(const struct repeating *of, const struct states *s, unsigned state)
+/* The input that a state is at first, or -1: it is computed. */
+static int begun_input(const struct repeating *of, const struct states *s, unsigned state)
 {
     unsigned output = s->repeat->first_output + state;
     const struct pass *begin = &of->program->inner[s->repeat->begin];
@@ -351,18 +353,62 @@ static char *find_begun(const struct repeating *of, const struct states *s, unsi
             src = &of->program->stores[begin->first_store + i].src;
     bool is_input = src && src->kind == OPERAND_INPUT &&
                     of->program->inputs[src->index].dtype == of->program->outputs[output].dtype;
-    return is_input ? find_alike(of, s, src->index) : NULL;
+    return is_input ? (int)src->index : -1;
 }
 
+/* The rows of an array that is read in runs: each is asked for while the one before is copied,
+ * since the processor does not see where the next one is. False: it has no such rows. */
+static bool copy_rows(const struct repeating *of, const struct states *s, unsigned input, char *to)
+{
+    const struct engine_view *view = &of->inputs[input];
+    const struct made_box *box = &s->box;
+    enum dtype dtype = of->program->inputs[input].dtype;
+    size_t item = dtype_size(dtype);
+    int64_t index[ARRAY_MAX_NDIM] = {0};
+    if (box->ndim == 0 || view->is_swapped || dtype == DTYPE_BOOL ||
+        (view->goes_on_axes | box->goes_on_axes) != 0)
+        return false;
+    int fastest = box->axis_order[box->ndim - 1];
+    const int64_t *strides = view->strides + box->n_missing;
+    size_t n_bytes = (size_t)box->count[fastest] * item;
+    size_t n_asked = min_u64(n_bytes, MOST_ASKED_BYTES);
+    if (strides[fastest] != (int64_t)item || n_bytes < MIN_ROW_BYTES)
+        return false;
+    const char *row = view->base;
+    for (int i = 0; i < box->ndim; i++)
+        row += box->first[i] * strides[i];
+    for (uint64_t left = box->n_elements / (uint64_t)box->count[fastest]; left-- > 0;) {
+        const char *next = row;
+        for (int k = box->ndim - 2; k >= 0; k--) {
+            int axis = box->axis_order[k];
+            next += strides[axis];
+            if (++index[axis] < box->count[axis])
+                break;
+            next -= index[axis] * strides[axis];
+            index[axis] = 0;
+        }
+        for (size_t i = 0; left > 0 && i < n_asked; i += STATE_ALIGN)
+            __builtin_prefetch(next + i, 0, 2);
+        memcpy(to, row, n_bytes);
+        to += n_bytes;
+        row = next;
+    }
+    return true;
+}
+
+/* States that are inputs as they are: where these lie, or copied. False: all are to be computed. */
 static bool are_begun(const struct repeating *of, struct states *s)
 {
-    char *begun[PROGRAM_MAX_STATES];
     for (unsigned i = 0; i < s->repeat->n_states; i++)
-        if (!(begun[i] = find_begun(of, s, i)))
+        if (begun_input(of, s, i) < 0)
             return false;
     for (unsigned i = 0; i < s->repeat->n_states; i++) {
-        s->free[i] = s->now[i];
-        s->now[i] = begun[i];
+        unsigned input = (unsigned)begun_input(of, s, i);
+        char *alike = find_alike(of, s, input);
+        if (!alike && !copy_rows(of, s, input, s->now[i]))
+            return false;
+        s->free[i] = alike ? s->now[i] : NULL;
+        s->now[i] = alike ? alike : s->now[i];
     }
     return true;
 }
