@@ -2,8 +2,8 @@
 set -eu
 top=${top:-$(cd "$(dirname "$0")/.." && pwd)}
 build=${GPUARRAYD_BUILD:-$top/build}
-# Where ccache is, and has nothing yet, it takes from the compiler what was read, and does not read all
-# headers itself before: a quarter of the time of small files.
+# Where ccache is, and has nothing yet, it takes from the compiler what was read, and does not read
+# all headers itself before: a quarter of the time of small files.
 CCACHE_DEPEND=1
 export CCACHE_DEPEND
 

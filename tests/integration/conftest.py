@@ -106,20 +106,27 @@ PLAIN = """test_catalogue test_cuda_trees test_disk_rate test_exact_numbers test
     test_trees test_replies""".split()
 
 
-# Of a function marked "values", of whose cases sanitizers see one in so many.
+# Of a function marked "values", or in such a file, of whose cases sanitizers see one in so many.
 EVERY_NTH_CASE = 4
 
 
+def is_of_values(item):
+    """Whether all its cases run on the plain build, and go through the same functions. Hostile ones
+    do not."""
+    return (item.get_closest_marker("values")
+            or item.path.stem in PLAIN and "hostile" not in item.path.parts)
+
+
 def one_in_some(items, step):
-    """Without most cases of the functions marked "values"; of each function one at least, and not the
-    same of all."""
+    """Without most cases of the functions of values; of each function one at least, and not the same of
+    all."""
     groups = collections.defaultdict(list)
     for item in items:
-        if item.get_closest_marker("values"):
+        if is_of_values(item):
             groups[item.path, item.originalname].append(item)
     kept = {item for nth, cases in enumerate(groups.values())
             for item in cases[nth % min(step, len(cases))::step]}
-    return [item for item in items if item in kept or not item.get_closest_marker("values")]
+    return [item for item in items if item in kept or not is_of_values(item)]
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers

@@ -446,7 +446,7 @@ def test_fork_while_threads_of_the_library_call_python(session):
     """Each call is a state of the interpreter that comes and goes; the interpreter's lock around
     them must not be held in the child."""
     jobs = [Endless().submit(session) for _ in range(4)]
-    for _ in range(300):
+    for _ in range(100):
         pid = os.fork()
         if pid == 0:
             os._exit(0)

@@ -33,7 +33,7 @@ def environment(**more):
 
 
 def build(folder, **env):
-    return subprocess.run(["meson", "setup", str(folder / "build"), str(PACKAGE),
+    return subprocess.run(["meson", "setup", str(folder / "build"), str(PACKAGE), "-Doptimization=0",
                            f"-Dpython.platlibdir={folder}/lib", f"-Dpython.purelibdir={folder}/lib"],
                           env=environment(**env), capture_output=True, text=True)
 
@@ -61,7 +61,8 @@ def wheel(tmp_path_factory):
     beside = pathlib.Path(sys.executable).parent  # the meson of the build requirements
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-index",
-         "--no-deps", f"--config-settings=build-dir={folder}/build", "-w", str(folder), str(PACKAGE)],
+         "--no-deps", f"--config-settings=build-dir={folder}/build",
+         "--config-settings=setup-args=-Doptimization=0", "-w", str(folder), str(PACKAGE)],
         env=environment(PKG_CONFIG_PATH=str(conftest.BUILD / "meson-uninstalled"),
                         PATH=f"{beside}:{os.environ['PATH']}"),
         capture_output=True, text=True)
