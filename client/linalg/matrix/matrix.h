@@ -87,6 +87,7 @@ struct directions {
     double off; /* an estimate of what part a value is too small by, at most */
     unsigned n_done;
     bool is_converged, is_stopped;
+    bool is_single;           /* to the end; while passes only plan, at the beginning */
     struct gad_reads planned; /* of one iteration, where passes only plan */
     double planned_s;
 };

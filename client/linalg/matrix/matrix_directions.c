@@ -467,6 +467,7 @@ int directions_find(struct directions *d, struct gad_error *error)
 {
     struct loop l = {.d = d, .is_single = d->single_expr != NULL};
     int r = run(&l, error);
+    d->is_single = l.is_single;
     free(l.block);
     free(l.basis);
     free(l.images);

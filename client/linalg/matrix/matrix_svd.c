@@ -38,6 +38,7 @@ struct svd {
     struct passes passes;      /* of the operand, or turned */
     int64_t n_rows, n_columns; /* of the operand */
     bool is_turned, is_by_directions;
+    bool is_single;             /* directions were found in float32 */
     bool is_far;                /* float32's mean is not near enough to the mean */
     struct gad_array *centre;   /* in passes' matrices: what is taken out of the data; NULL */
     struct gad_reads iteration; /* as planned */
@@ -320,6 +321,7 @@ static int find_by_directions(struct svd *s, struct gad_error *error)
         r = directions_find(&d, error);
     if (r == 0 && !s->passes.only_plans)
         r = take_directions(s, &d, error);
+    s->is_single = d.is_single;
     s->iteration = d.planned;
     s->iteration_s = d.planned_s;
     directions_deinit(&d);
@@ -447,7 +449,8 @@ static int finish_vectors(struct svd *s, struct gad_error *error)
     if (s->is_turned)
         return write_vectors(s, "_w.T @ _y", columns, NULL, error);
     if (s->kind == SVD)
-        return write_vectors(s, "_x @ _w", columns, NULL, error);
+        return write_vectors(s, s->is_single ? "float64(_x @ float32(_w))" : "_x @ _w", columns,
+                             NULL, error);
     if (!s->centre)
         r = matrix_share(&s->passes, 1, &s->n_columns, s->result.mean.data, &s->centre, error);
     return r ? r : write_vectors(s, "(_x - _m) @ _w", columns, NULL, error);
