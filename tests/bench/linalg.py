@@ -1,15 +1,18 @@
 """Least squares, principal components and singular values of npy files in the page cache, beside NumPy,
 scikit-learn and Dask (where they are installed: pip install scikit-learn dask) on the same matrix in
 memory, in the same run and in turns: seconds, the peers' as ratios, how far results are from the
-planted or the peer's. BLAS is not pinned on either side.
+planted or the peer's; of components beside what bounds them, one read of the file by two threads and
+BLAS's product of the matrix in memory with itself. BLAS is not pinned on either side.
 
     linalg.py FOLDER [SCALE [ROUNDS]]      with a daemon that has a pool of 256 MiB
 
 SCALE divides the rows (1)."""
 
+import os
 import pathlib
 import statistics
 import sys
+import threading
 import time
 
 import numpy as np
@@ -62,6 +65,22 @@ def compare(what, rounds, ours, peers, difference):
               f"results are off by {difference(found['ours'], found[name]):.1e}", flush=True)
 
 
+def read(path):
+    """By two threads, which keep nothing."""
+    n_bytes = os.path.getsize(path)
+
+    def read_half(first):
+        part, at = bytearray(1 << 18), first
+        with open(path, "rb", buffering=0) as file:
+            while at < min(first + (n_bytes + 1) // 2, n_bytes):
+                at += os.preadv(file.fileno(), [part], at)
+    halves = [threading.Thread(target=read_half, args=(first,)) for first in (0, (n_bytes + 1) // 2)]
+    for half in halves:
+        half.start()
+    for half in halves:
+        half.join()
+
+
 def least_squares(folder, scale, rounds):
     path, rows = folder / "tall.npy", 4_000_000 // scale
     make(path, rows, 64, "f8")
@@ -81,6 +100,8 @@ def components(folder, scale, rounds):
     compare(f"pca {rows} x 100 float32", rounds,
             lambda: gd.linalg.pca(gd.open(path), 10).singular_values, peers,
             lambda a, b: np.abs(a / b - 1).max())
+    limits = [(timed(lambda: read(path))[0], timed(lambda: x.T @ x)[0]) for _ in range(rounds)]
+    print("    a read of the file {:.3f} s, x.T @ x in memory {:.3f} s".format(*map(statistics.median, zip(*limits))))
     path.unlink()
 
 
