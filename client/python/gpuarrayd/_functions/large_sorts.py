@@ -30,7 +30,8 @@ from .._lazy.moves import moveaxis
 
 Array = np.ndarray[Any, Any]
 Columns = list[Array]  # of one length: elements, and what belongs to each
-Given, Made = TypeVar("Given"), TypeVar("Made")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 CHUNK_BYTES = 32 << 20  # of elements, or of indices
 _SAMPLES = 512  # of each run
 _MOST_THREADS = 4
@@ -53,7 +54,8 @@ class TempFile:
     def read(self, start: int, stop: int) -> Array:
         """What was written before it was last mapped; by several threads at once."""
         found = np.empty(stop - start, self.dtype)
-        left, at = memoryview(found.view("u1")), start * self.dtype.itemsize
+        bytes_of: Any = found.view("u1")
+        left, at = memoryview(bytes_of), start * self.dtype.itemsize
         while left:
             n = os.preadv(self.file.fileno(), [left], at)
             if n == 0:

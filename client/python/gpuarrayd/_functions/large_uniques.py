@@ -42,8 +42,9 @@ def _different(x: Lazy, wants_first: bool, wants_inverse: bool, wants_counts: bo
 
     def of_chunk(given: tuple[int, Array]) -> Columns:
         start, chunk = given
-        found: Any = np.unique(chunk, return_index=wants_first, return_counts=wants_counts,
-                               equal_nan=False)
+        unique: Any = np.unique  # which has no types of this call
+        found = unique(chunk, return_index=wants_first, return_counts=wants_counts,
+                       equal_nan=False)
         columns = list(found) if isinstance(found, tuple) else [found]
         if wants_first:
             columns[1] = columns[1] + start

@@ -154,7 +154,9 @@ def _different(x: object, index: bool = False, inverse: bool = False,
         from .large_uniques import different_of_large
         return [one for one in different_of_large(ravel(array), index, inverse, counts)
                 if one is not None]
-    found: Any = np.unique(np.asarray(array), index, inverse, counts, equal_nan=False)
+    here: Any = np.asarray(array)
+    unique: Any = np.unique  # which has no types of this call
+    found = unique(here, index, inverse, counts, equal_nan=False)
     return [Lazy._of(array_of(one)) for one in (found if isinstance(found, tuple) else (found,))]
 
 
