@@ -3,7 +3,8 @@
 #   unit tests, the kernel runner and the replayed fuzz corpora under ASan and UBSan, but on the plain
 #   build those of values alone and of what is off under sanitizers (suite "values"),
 #   the threaded worker under TSan (built with clang),
-#   integration tests on real daemons under ASan and UBSan; on the plain build the Python package's, and
+#   integration tests on real daemons under ASan and UBSan (of files about values one case in four of
+#   each function, see tests/integration/conftest.py); on the plain build the Python package's, and
 #   of the others those of values and of what takes too long or is smaller under sanitizers,
 #   the quickstart.
 # Ends with a line `N passed, N failed` and exits 0 only when nothing failed.
