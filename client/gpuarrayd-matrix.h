@@ -17,10 +17,10 @@
  * improve a block of directions, x.T @ (x @ w): a block Krylov method (Musco and Musco, 2015).
  *
  * Components and directions of float32 data, and U with these, are of products in float32 whose
- * sums are float64: squares of values are within some 1e-8 of the largest one (seen: 4e-9, of data
- * 10,000 deviations from zero 4e-7) of what float64 gives. Where the k-th square is below 1e-4 of
- * the largest, it is done in float64: components by one read more. Covariances are always in
- * float64, and so is all of float64(x).
+ * sums are float64: squares of values are within some 5e-8 of the largest one (seen: 1e-9 to 4e-8,
+ * of data 10,000 deviations from zero 4e-7) of what float64 gives. Where the k-th square is below
+ * 1e-4 of the largest, it is done in float64: components by one read more. Covariances are always
+ * in float64, and so is all of float64(x).
  */
 #pragma once
 

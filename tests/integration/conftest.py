@@ -112,9 +112,10 @@ EVERY_NTH_CASE = 4
 
 def is_of_values(item):
     """Whether all its cases run on the plain build, and go through the same functions. Hostile ones
-    do not."""
+    do not, nor those in which somebody dies, which are marked "whole"."""
     return (item.get_closest_marker("values")
-            or item.path.stem in PLAIN and "hostile" not in item.path.parts)
+            or item.path.stem in PLAIN and "hostile" not in item.path.parts
+            and not item.get_closest_marker("whole"))
 
 
 def one_in_some(items, step):

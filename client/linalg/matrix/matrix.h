@@ -62,7 +62,7 @@ int matrix_triangles_of_rows(struct passes *p, unsigned n_columns, unsigned n_in
 
 /* matrix_cov.c. The mean, of columns, and a factor F: F.T @ F are the sums of products about it.
  * operand: of the passes; an array tells its first rows' mean. k: of F's singular values the k-th
- * and those before it are as close to exact as R's; of float32 data their squares to some 1e-8 of
+ * and those before it are as close to exact as R's; of float32 data their squares to some 5e-8 of
  * the largest one's. */
 int matrix_spread(struct passes *p, const struct gad_operand *operand, int64_t k, double *ret_mean,
                   double *ret_factor, struct gad_error *error) GAD_MUST_CHECK;

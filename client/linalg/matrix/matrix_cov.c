@@ -6,7 +6,7 @@
  * read is made again with what it has found. So data far from zero lose nothing.
  *
  * Components of float32 data are of differences and products in float32, of which some rows make a
- * sum that is added in float64: half the time, and an error of some 1e-8 of the largest variance.
+ * sum that is added in float64: half the time, and an error of some 5e-8 of the largest variance.
  * Where a variance is wanted that would show it, or differences are so large or small that squares
  * leave float32, the read is made again in float64.
  *

@@ -8,7 +8,7 @@
  *              those of the operator restricted to the basis, at the end with the newest images
  *
  * Of float32 data the operator may be in float32, with sums of some rows added in float64. Then
- * values are off by some 1e-8 of the largest one: where the wanted ones turn out to be so small
+ * values are off by some 5e-8 of the largest one: where the wanted ones turn out to be so small
  * that it shows, the newest images are where it begins again, in float64. So there is no read more,
  * but where squares leave float32's range.
  *

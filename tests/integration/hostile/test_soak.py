@@ -1,6 +1,7 @@
 """Jobs of every kind by several clients at once, for as long as tests/soak.sh says: every result is
 right, and neither the daemon nor a client has more memory or descriptors at the end than after a
-third of the time."""
+third of the time. Twelve seconds of it are part of the check, in which every kind of job comes several
+times; two minutes would be an eighth of the time that the check may take."""
 
 import gc
 import multiprocessing

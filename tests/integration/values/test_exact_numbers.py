@@ -270,6 +270,7 @@ def damaged(folder):
     return folder
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words, argument", [
     (["run", "a * 2", "a=g.h5:/in/bad"], "a"), (["run", "sum(a + b)", "a=g.h5:/in/good", "b=g.h5:/in/bad"], "b"),
     (["matmul", "g.h5:/in/good", "g.h5:/in/bad"], "b"), (["convert", "g.h5:/in/bad"], "x"),

@@ -280,6 +280,7 @@ def test_a_sum_with_a_journal(w, total, in_region):
     assert np.array_equal(total.got(in_region), total.expected())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("in_region", [False, True])
 def test_the_worker_is_killed(daemon, folder, in_region):
     rng = random.Random(in_region)
@@ -300,6 +301,7 @@ def test_the_worker_is_killed(daemon, folder, in_region):
             shutil.rmtree(work)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("in_region,text", [(False, "a @ b + c"), (True, "a @ b + c"),
                                             (False, "a @ a.T + c")])
 def test_the_worker_dies_as_a_turn_begins(start, folder, in_region, text):
@@ -327,6 +329,7 @@ def test_the_worker_dies_as_a_turn_begins(start, folder, in_region, text):
     assert "continued" in states
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("in_region", [False, True])
 def test_the_daemon_is_killed(total, in_region):
     """Until it is done: killed, started again, asked by a client that knows nothing. The worker of

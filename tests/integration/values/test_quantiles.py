@@ -343,6 +343,7 @@ def test_large_arrays_in_small_pools(start, folder, engine, dtype, shape):
             assert check(text, a, array, want) is None, (pool, threads, kind, text)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("engine", ["cpu", "cuda"])
 def test_counts_that_do_not_fit_the_pool_go_in_rounds(start, folder, engine):
     if engine == "cpu" and conftest.ENGINE == "cuda":

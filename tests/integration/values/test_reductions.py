@@ -418,6 +418,7 @@ def test_a_reduction_is_cancelled_and_leaves_nothing(start):
     daemon.wait_for_counts(before)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_worker_that_dies_in_a_reduction_is_replaced(start, folder, number):
     """With nodes in the tree and results in the carry; the job begins anew and gives the same."""

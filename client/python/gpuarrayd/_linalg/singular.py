@@ -7,7 +7,7 @@ float32 1e-9). All singular values of matrices with up to 4096 columns, or rows,
 of over 192 by LAPACK in this process, as they are where the pool is too small for R. Of others,
 k are found by n_iter reads: those that stand out to some 1e-12 of their size, others as far as the
 reads got. Components of float32 data, and the k, are of products in float32 that are summed in
-float64: squares of values are within some 1e-8 of the largest of what a.astype("f8") gives, and
+float64: squares of values are within some 5e-8 of the largest of what a.astype("f8") gives, and
 where the k-th is below 1e-4 of it, the work is done in float64. U is one read more. Matrices that
 are small go to NumPy's own LAPACK.
 
