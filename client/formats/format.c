@@ -161,7 +161,7 @@ int format_create_as(struct gad_client *client, const char *text, bool replace, 
                      struct gad_array **ret_array, struct gad_error *error)
 {
     struct spec spec;
-    struct storage stored;
+    struct storage stored = {.has_chunks = false};
     int r = format_parse(text, true, &spec, error);
     if (r)
         return r;
