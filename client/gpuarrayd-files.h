@@ -14,12 +14,15 @@ extern "C" {
 
 #define GAD_MAX_SHARD_LEVELS 3
 
+#define GAD_CONTIGUOUS (-2) /**< in the place of n_chunk_axes: no chunks */
+
 /** How a new array is stored in its file. All zero: as the format does by itself. */
 struct gad_storage {
     int n_chunk_axes;           /**< 0: chunks as `compress` and the format need them, and where
                                      an axis has no limit (HDF5); -1: chunks, of sizes that the
-                                     library chooses; -2: none, all elements in one piece, also
-                                     where an axis of the source has no limit: the new one has */
+                                     library chooses; GAD_CONTIGUOUS: all elements in one piece,
+                                     also where an axis of the source has no limit: the new one
+                                     has */
     const int64_t *chunk_shape; /**< n_chunk_axes sizes, each 1 or more; as many as the array has */
     int n_shard_axes;           /**< Zarr: as for chunks; 0: no shards */
     unsigned n_shard_levels;    /**< of shards in shards, up to GAD_MAX_SHARD_LEVELS; 0: as 1 */

@@ -331,9 +331,9 @@ struct program_product {
  * Passes of the stage, which follow each other in the program: that of X, those of operands, those
  * of rows, those of results; each is elementwise. SLAB_PASS_X and _OPERAND store to an output of
  * the stage's own behind those of the job, as products' passes do, operands in float64, those of
- * steps in float32 in that. _ROWS and
- * _RESULT store to outputs of the job, and what steps or stages behind need to outputs of the
- * stage's own. They read values as results of reductions whose op is MATMUL.
+ * steps in float32 in that. _ROWS and _RESULT store to outputs of the job, and what steps or stages
+ * behind need to outputs of the stage's own. They read values as results of reductions whose op is
+ * MATMUL.
  *
  * One more kind of step is a function among `steps` of the CPU's engine (daemon/worker/cpu/slab.c),
  * and a case in kernels/expr/schedule/slab_members.c and slabs.c, where a node of the graph becomes

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_ONE_PIECE (-2) /* of gad_storage.n_chunk_axes */
-
 /* "100x100": sizes of 1 or more. */
 static int read_sizes(const char *text, int64_t *ret_sizes, int *ret_n, struct argp_state *state)
 {
@@ -55,7 +53,7 @@ error_t ctl_parse_storage(int key, char *arg, struct ctl_storage *storage, struc
     struct gad_storage *asked = &storage->asked;
     switch (key) {
     case CTL_OPTION_CHUNKS:
-        asked->n_chunk_axes = IN_ONE_PIECE;
+        asked->n_chunk_axes = GAD_CONTIGUOUS;
         if (strcmp(arg, "none") == 0)
             return 0;
         asked->chunk_shape = storage->chunks;

@@ -22,7 +22,6 @@
 #define LEAST_SOURCE_BYTES (INT64_C(64) << 10) /* of chunks that are taken over */
 #define MOST_SOURCE_BYTES  (INT64_C(16) << 20)
 #define LEAST_GROWN_BYTES  4096 /* netCDF's own choice, for one axis */
-#define CHUNKS_NONE        (-2) /* in the place of a number of axes */
 #define LZF_FILTER_VERSION 4
 #define LZF_VERSION        0x0105
 #define BLOSC_VERSION      2
@@ -518,7 +517,7 @@ int storage_read(const struct gad_storage *asked, enum dtype dtype, int ndim, co
     storage.says_packing = asked->compress || asked->shuffle || asked->fletcher32;
     bool is_packed = (asked->compress && strcmp(asked->compress, "none") != 0) || asked->shuffle ||
                      asked->fletcher32;
-    bool is_contiguous = asked->n_chunk_axes == CHUNKS_NONE;
+    bool is_contiguous = asked->n_chunk_axes == GAD_CONTIGUOUS;
     storage.has_chunks =
         (asked->n_chunk_axes != 0 && !is_contiguous) || asked->n_shard_axes > 0 || is_packed;
     if (is_contiguous)

@@ -117,15 +117,13 @@ static bool read_path(struct request *request, PyObject *object, const char **re
     return true;
 }
 
-#define IN_ONE_PIECE (-2) /* of gad_storage.n_chunk_axes */
-
 /* None, a tuple of sizes, or False. */
 static bool read_sizes(PyObject *object, const char *what, int64_t *ret_sizes, int *ret_n)
 {
     if (object == Py_None)
         return true;
     if (object == Py_False) {
-        *ret_n = IN_ONE_PIECE;
+        *ret_n = GAD_CONTIGUOUS;
         return true;
     }
     Py_ssize_t n = PyTuple_Check(object) ? PyTuple_Size(object) : -1;
