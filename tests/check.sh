@@ -13,6 +13,8 @@ need build check
 if has_nvcc; then need cuda; fi
 passed=0
 failed=0
+mkdir -p "$build"
+: >"$build/failures" # their names
 alone=0 # of those that passed: at the second try
 began=$(date +%s)
 
@@ -25,6 +27,14 @@ count() {
     failed=$((failed + $2))
 }
 
+# note NAME...: what failed is named once more at the end.
+note() { echo "FAILED: $*" | tee -a "$build/failures"; }
+
+# note_names FILE: of tally.py, its counts first.
+note_names() {
+    sed 1d "$1" | while read -r name; do note "$name"; done
+}
+
 # attempt NAME COMMAND...: one check that either passes or fails.
 attempt() {
     name=$1
@@ -32,7 +42,7 @@ attempt() {
     say "$name"
     if "$@"; then count 1 0; else
         count 0 1
-        echo "FAILED: $name"
+        note "$name"
     fi
 }
 
@@ -42,8 +52,10 @@ unit() {
     shift
     meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) "$@" \
         >"$dir/test.log" 2>&1 || tail -n 150 "$dir/test.log"
-    # shellcheck disable=SC2046
-    count $("$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json")
+    "$python" "$top/tests/tally.py" "$dir/meson-logs/testlog.json" >"$dir/test.counts"
+    read -r n_passed n_failed <"$dir/test.counts"
+    count "$n_passed" "$n_failed"
+    note_names "$dir/test.counts"
 }
 
 # pytest_at BUILD REPORT [PYTEST OPTION OR PATH...]
@@ -68,6 +80,7 @@ integration() {
     rm -rf "$report.xml" "$report-alone.xml" "$dir/failed"
     pytest_at "$dir" "$report.xml" -n $(($(nproc) + 2)) --dist loadfile "$@"
     read -r n_passed n_failed <"$report.xml.counts"
+    names=$report.xml.counts
     if [ "$n_failed" -gt 0 ] && [ "$n_failed" -le 5 ]; then
         say "$n_failed of them again, alone"
         pytest_at "$dir" "$report-alone.xml" -v --last-failed --last-failed-no-failures none "$@"
@@ -76,9 +89,11 @@ integration() {
             alone=$((alone + well))
             n_passed=$((n_passed + well))
             n_failed=$badly
+            names=$report-alone.xml.counts
         fi
     fi
     count "$n_passed" "$n_failed"
+    note_names "$names"
 }
 
 # The package and its library under ASan and UBSan, inside a Python that is not: the sanitizers'
@@ -110,7 +125,7 @@ integration_of_package() {
     for file in "$reports".*; do
         if [ -e "$file" ]; then
             count 0 1
-            echo "FAILED: a sanitizer's report"
+            note "a sanitizer's report of the package's tests"
             head -n 60 "$file"
         fi
     done
@@ -182,6 +197,7 @@ attempt "bundle for hosts with a device" sh "$top/tests/gpu/bundle.sh" $double "
 attempt "quickstart" sh "$top/tests/quickstart.sh"
 
 say done
+cat "$build/failures"
 [ "$alone" = 0 ] || echo "$alone passed alone only (named above): they failed beside others"
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]
