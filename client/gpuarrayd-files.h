@@ -104,7 +104,9 @@ struct gad_listed {
     bool is_served;                /**< whether gad_array_open() takes it */
     int ndim;                      /**< may be beyond GAD_MAX_NDIM: then it is not served */
     const int64_t *shape;          /**< ndim sizes; NULL: none is known */
-    const int64_t *chunk_shape;    /**< the same; NULL: it has no chunks */
+    const int64_t *max_shape;      /**< how long each axis may grow, GAD_UNKNOWN_LENGTH: without a
+                                        limit; NULL: none grows */
+    const int64_t *chunk_shape;    /**< ndim sizes; NULL: it has no chunks */
     const char *const *dimensions; /**< names of the axes, each may be NULL; NULL: none has one */
     const char *filters; /**< in the order in which they were applied: "shuffle, deflate 4",
                               "" for none */

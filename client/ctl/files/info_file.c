@@ -48,9 +48,11 @@ static int print_details(void *userdata, const struct gad_listed *entry)
         listed_add_json(details->object, entry);
         return GAD_LIST_END;
     }
-    bool has_more = entry->dimensions || entry->chunk_shape;
+    bool has_more = entry->dimensions || entry->chunk_shape || entry->max_shape;
     if (has_more && !is_whole(entry, details->info))
         print_line("of", listed_sizes(entry->ndim, entry->shape));
+    if (entry->max_shape)
+        print_line("maxshape", listed_sizes(entry->ndim, entry->max_shape));
     if (entry->dimensions)
         print_line("axes", listed_dimensions(entry));
     if (entry->chunk_shape)

@@ -15,10 +15,10 @@
 
 #define MAX_CELL 60 /* characters */
 
-enum column { NAME, TYPE, SHAPE, DIMENSIONS, CHUNKS, FILTERS, UNITS, LONG_NAME };
+enum column { NAME, TYPE, SHAPE, MAX_SHAPE, DIMENSIONS, CHUNKS, FILTERS, UNITS, LONG_NAME };
 
-static const char *const titles[INFO_COLUMNS] = {"name",   "dtype",   "shape", "dimensions",
-                                                 "chunks", "filters", "units", "long_name"};
+static const char *const titles[INFO_COLUMNS] = {
+    "name", "dtype", "shape", "maxshape", "dimensions", "chunks", "filters", "units", "long_name"};
 
 struct info_row {
     bool is_array;             /* of others the type is a sentence, and the last cell */
@@ -88,6 +88,7 @@ static char *type_of(const struct gad_listed *entry)
 static void fill_array(struct info_row *row, const struct gad_listed *entry)
 {
     row->cells[SHAPE] = entry->shape ? listed_sizes(entry->ndim, entry->shape) : NULL;
+    row->cells[MAX_SHAPE] = entry->max_shape ? listed_sizes(entry->ndim, entry->max_shape) : NULL;
     row->cells[DIMENSIONS] = entry->dimensions ? listed_dimensions(entry) : NULL;
     row->cells[CHUNKS] = entry->chunk_shape ? listed_sizes(entry->ndim, entry->chunk_shape) : NULL;
     row->cells[FILTERS] = copy(entry->filters);

@@ -3,7 +3,7 @@
 
 #include "client/ctl/files/listed.h"
 
-#define INFO_COLUMNS 8
+#define INFO_COLUMNS 9
 
 /* Zeroed, but for has_attributes: empty. */
 struct info_table {

@@ -24,7 +24,10 @@ char *listed_sizes(int ndim, const int64_t *sizes)
         return NULL;
     fputc('(', file);
     for (int i = 0; i < ndim; i++)
-        fprintf(file, i ? ", %" PRId64 : "%" PRId64, sizes[i]);
+        if (sizes[i] == GAD_UNKNOWN_LENGTH)
+            fprintf(file, "%sunlimited", i ? ", " : "");
+        else
+            fprintf(file, "%s%" PRId64, i ? ", " : "", sizes[i]);
     fputs(ndim == 1 ? ",)" : ")", file);
     return fclose(file) == 0 ? text : NULL;
 }
@@ -121,7 +124,8 @@ static void add_sizes(struct json_object *object, const char *key, int ndim, con
 {
     struct json_object *list = json_object_new_array();
     for (int i = 0; i < ndim; i++)
-        json_object_array_add(list, json_object_new_int64(sizes[i]));
+        json_object_array_add(
+            list, sizes[i] == GAD_UNKNOWN_LENGTH ? NULL : json_object_new_int64(sizes[i]));
     json_object_object_add(object, key, list);
 }
 
@@ -144,6 +148,8 @@ static struct json_object *attribute_json(const struct gad_attribute *attribute)
 
 static void add_array(struct json_object *object, const struct gad_listed *entry)
 {
+    if (entry->max_shape)
+        add_sizes(object, "maxshape", entry->ndim, entry->max_shape);
     if (entry->chunk_shape)
         add_sizes(object, "chunks", entry->ndim, entry->chunk_shape);
     if (entry->dimensions) {

@@ -16,7 +16,7 @@
 struct shown {
     char *name;
     size_t ndim;
-    int64_t *shape;
+    int64_t *shape, *max_shape; /* max_shape: NULL: it does not grow */
     char **dimensions;
 };
 
@@ -35,7 +35,7 @@ static bool shown_init(struct shown *shown, const struct netcdf_header *header,
     size_t n_chars = variable->name.n_chars;
     *shown = (struct shown){.ndim = variable->ndim,
                             .name = malloc(n_chars + 2),
-                            .shape = calloc(variable->ndim + 1, sizeof(*shown->shape)),
+                            .shape = calloc(2 * variable->ndim + 1, sizeof(*shown->shape)),
                             .dimensions = calloc(variable->ndim + 1, sizeof(*shown->dimensions))};
     if (!shown->name || !shown->shape || !shown->dimensions)
         return false;
@@ -45,6 +45,10 @@ static bool shown_init(struct shown *shown, const struct netcdf_header *header,
     for (size_t i = 0; i < variable->ndim; i++) {
         const struct netcdf_dimension *dimension = netcdf_dimension_of(header, variable, i);
         shown->shape[i] = (int64_t)dimension->size;
+        shown->shape[variable->ndim + i] =
+            dimension->is_record ? GAD_UNKNOWN_LENGTH : shown->shape[i];
+        if (dimension->is_record)
+            shown->max_shape = shown->shape + variable->ndim;
         shown->dimensions[i] = strndup(dimension->name.chars, dimension->name.n_chars);
         if (!shown->dimensions[i])
             return false;
@@ -71,6 +75,7 @@ static int list_variable(const struct netcdf_header *header, const struct netcdf
             .is_served = is_number && shown.ndim <= ARRAY_MAX_NDIM,
             .ndim = (int)shown.ndim,
             .shape = shown.shape,
+            .max_shape = shown.max_shape,
             .dimensions = shown.ndim ? (const char *const *)shown.dimensions : NULL,
             .filters = "",
             .n_attributes = list.n,

@@ -104,22 +104,32 @@ static PyObject *as_sizes(const struct gad_listed *entry, const int64_t *sizes)
     return entry->kind == GAD_LISTED_ARRAY && sizes ? base_as_tuple(entry->ndim, sizes) : none();
 }
 
+/* As h5py has it: None for an axis without a limit. */
+static PyObject *as_max_shape(const struct gad_listed *entry)
+{
+    PyObject *tuple = as_sizes(entry, entry->max_shape ? entry->max_shape : entry->shape);
+    for (int i = 0; tuple && entry->max_shape && i < entry->ndim; i++)
+        if (entry->max_shape[i] == GAD_UNKNOWN_LENGTH && PyTuple_SetItem(tuple, i, none()))
+            Py_CLEAR(tuple);
+    return tuple;
+}
+
 static PyObject *as_entry(const struct gad_listed *entry)
 {
     static const char *const kinds[] = {"array", "group", "other"};
     bool is_array = entry->kind == GAD_LISTED_ARRAY;
-    PyObject *tuple = PyTuple_New(9);
+    PyObject *tuple = PyTuple_New(10);
     if (tuple && put(tuple, 0, as_text(kinds[entry->kind])) &&
         put(tuple, 1, as_name(entry->name)) && put(tuple, 2, as_text(entry->type)) &&
         put(tuple, 3, PyBool_FromLong(is_array && entry->is_served)) &&
-        put(tuple, 4, as_sizes(entry, entry->shape)) &&
-        put(tuple, 5, as_sizes(entry, entry->chunk_shape)) &&
-        put(tuple, 6,
+        put(tuple, 4, as_sizes(entry, entry->shape)) && put(tuple, 5, as_max_shape(entry)) &&
+        put(tuple, 6, as_sizes(entry, entry->chunk_shape)) &&
+        put(tuple, 7,
             is_array && entry->dimensions
                 ? as_texts((size_t)entry->ndim, entry->dimensions, as_name)
                 : none()) &&
-        put(tuple, 7, as_text(is_array ? entry->filters : NULL)) &&
-        put(tuple, 8, as_attributes(entry)))
+        put(tuple, 8, as_text(is_array ? entry->filters : NULL)) &&
+        put(tuple, 9, as_attributes(entry)))
         return tuple;
     Py_XDECREF(tuple);
     return NULL;

@@ -26,10 +26,11 @@ def versions() -> str:
 
 def contents(spec: str | PathLike[str], /) -> list[tuple[
         Literal["array", "group", "other"], str, str | None, bool, tuple[int, ...] | None,
-        tuple[int, ...] | None, tuple[str | None, ...] | None, str | None, dict[str, Any]]]:
-    """gad_list(): of each entry its kind, name, type, whether it is served, shape, chunks, names of
-    axes, filters, attributes; of attributes a text, a tuple of texts, None, or (dtype or None,
-    tuple of numbers)."""
+        tuple[int | None, ...] | None, tuple[int, ...] | None, tuple[str | None, ...] | None,
+        str | None, dict[str, Any]]]:
+    """gad_list(): of each entry its kind, name, type, whether it is served, shape, maxshape,
+    chunks, names of axes, filters, attributes; of attributes a text, a tuple of texts, None, or
+    (dtype or None, tuple of numbers)."""
     ...
 
 def picture(is_svg: bool, is_line: bool, is_even: bool, cells: tuple[int, int],

@@ -25,6 +25,8 @@ class Listed:
     dtype : numpy.dtype or None
         None: no array, or its elements are not computed with.
     shape : tuple of ints or None
+    maxshape : tuple of (int or None), or None
+        How long each axis may grow, as h5py has it: None is an axis that is unlimited.
     chunks : tuple of ints or None
         None: the array is not stored in chunks.
     dimensions : tuple of (str or None), or None
@@ -45,6 +47,7 @@ class Listed:
     name: str
     dtype: np.dtype[Any] | None
     shape: tuple[int, ...] | None
+    maxshape: tuple[int | None, ...] | None
     chunks: tuple[int, ...] | None
     dimensions: tuple[str | None, ...] | None
     filters: str | None
@@ -52,8 +55,8 @@ class Listed:
     type: str | None
     is_served: bool
 
-    __slots__ = ("kind", "name", "dtype", "shape", "chunks", "dimensions", "filters", "attributes",
-                 "type", "is_served")
+    __slots__ = ("kind", "name", "dtype", "shape", "maxshape", "chunks", "dimensions", "filters",
+                 "attributes", "type", "is_served")
 
     def __init__(self, *values: Any) -> None:
         for name, value in zip(self.__slots__, values, strict=True):
@@ -88,12 +91,14 @@ def list(spec: str | os.PathLike[str]) -> _list[Listed]:
 
 
 def _listed(kind: Literal["array", "group", "other"], name: str, said: str | None,
-            is_served: bool, shape: tuple[int, ...] | None, chunks: tuple[int, ...] | None,
+            is_served: bool, shape: tuple[int, ...] | None,
+            maxshape: tuple[int | None, ...] | None, chunks: tuple[int, ...] | None,
             dimensions: tuple[str | None, ...] | None, filters: str | None,
             attributes: dict[str, Any]) -> Listed:
     dtype = _dtype_of(said) if kind == "array" else None
     values = {key: _value(value) for key, value in attributes.items()}
-    return Listed(kind, name, dtype, shape, chunks, dimensions, filters, values, said, is_served)
+    return Listed(kind, name, dtype, shape, maxshape, chunks, dimensions, filters, values, said,
+                  is_served)
 
 
 def _dtype_of(said: str | None) -> np.dtype[Any] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xarray import Dataset, DataTree, Variable, open_dataset
@@ -29,6 +29,7 @@ from ._lazy.leaves import FileSource
 
 __all__ = ["GpuarraydBackendEntrypoint"]
 
+_Axis: TypeAlias = "tuple[int, int | None]"  # its size, and again: None where it is unlimited
 _EXTENSIONS = (".nc", ".nc4", ".cdf", ".zarr")  # that guess_can_open() takes
 _NOT_COORDINATE = "_nc4_non_coord_"  # netCDF-4's, of a variable with the name of a dimension
 _HIDDEN = {"_ARRAY_DIMENSIONS", "_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates",
@@ -129,13 +130,14 @@ class _Store(AbstractDataStore):
     """A group of a file, as it is stored."""
 
     __slots__ = ("_beside", "_dimensions", "_dropped", "_group", "_listed", "_path", "_top",
-                 "lazies")
+                 "_unlimited", "lazies")
 
     def __init__(self, path: str, group: str, dropped: set[str]) -> None:
         self._path, self._group, self._dropped = path, group, dropped
         self.lazies: dict[str, Lazy] = {}
         self._beside: Dataset | None = None
         self._dimensions: dict[str, int] = {}
+        self._unlimited: set[str] = set()
         self._listed: dict[str, Listed] = {}
         listed = _list(_spec(path, group))
         self._top = next((one for one in listed if one.kind == "group" and one.name == group), None)
@@ -157,10 +159,15 @@ class _Store(AbstractDataStore):
     def get_dimensions(self) -> dict[str, int]:
         return self._dimensions
 
+    def get_encoding(self) -> dict[str, Any]:
+        """Behind get_variables(): of the dimensions that these have, so that a file that xarray
+        writes of them grows as this one does."""
+        return {"unlimited_dims": self._unlimited}
+
     def get_variables(self) -> dict[Hashable, Variable]:
         wanted = {name: one for name, one in self._listed.items() if name not in self._dropped}
         others = self._others({name for name, one in wanted.items() if not one.is_served})
-        phony: list[int] = []
+        phony: list[_Axis] = []
         found: dict[Hashable, Variable] = {}
         for name, one in wanted.items():
             if one.is_served:
@@ -175,9 +182,11 @@ class _Store(AbstractDataStore):
         if self._beside is not None:
             self._beside.close()
 
-    def _variable(self, one: Listed, lazy: Lazy, phony: list[int]) -> Variable:
+    def _variable(self, one: Listed, lazy: Lazy, phony: list[_Axis]) -> Variable:
         attributes = _attributes(one)
         dims = _names_of(one, phony)
+        self._unlimited |= {name for name, (_, most) in zip(dims, _axes_of(one), strict=True)
+                            if most is None}
         source = lazy._node
         if isinstance(source, FileSource):
             _set_zarrs_fill(attributes, source, self._path, one.name)
@@ -216,19 +225,27 @@ def _attributes(one: Listed) -> dict[str, Any]:
             for name, value in one.attributes.items() if value is not None and name not in _HIDDEN}
 
 
-def _names_of(one: Listed, phony: list[int]) -> tuple[str, ...]:
-    """Of the axes. Those that have none are named by their sizes, as netCDF's libraries do:
-    phony_dim_0 is as long wherever it is, and no array has it twice."""
+def _axes_of(one: Listed) -> list[_Axis]:
     shape = one.shape or ()
-    named = one.dimensions or (None,) * len(shape)
+    most = one.maxshape or shape
+    return [(size, None if limit is None else size)
+            for size, limit in zip(shape, most, strict=True)]
+
+
+def _names_of(one: Listed, phony: list[_Axis]) -> tuple[str, ...]:
+    """Of the axes. Those that have none are named by their sizes, and by whether they are
+    unlimited, as netCDF's libraries do: phony_dim_0 is as long wherever it is, and no array has it
+    twice."""
+    axes = _axes_of(one)
+    named = one.dimensions or (None,) * len(axes)
     free = [*range(len(phony))]
     found = []
-    for name, size in zip(named, shape, strict=True):
+    for name, axis in zip(named, axes, strict=True):
         if name is None:
-            place = next((i for i in free if phony[i] == size), None)
+            place = next((i for i in free if phony[i] == axis), None)
             if place is None:
                 place = len(phony)
-                phony.append(size)
+                phony.append(axis)
             else:
                 free.remove(place)
             name = f"phony_dim_{place}"

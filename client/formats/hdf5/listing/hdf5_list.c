@@ -196,8 +196,10 @@ static void add_notes(struct gad_listed *entry, const struct list_notes *notes)
 static void make_dimension(struct list *list, struct gad_listed *entry)
 {
     long long size = entry->ndim == 1 ? (long long)entry->shape[0] : 0;
+    bool is_unlimited = entry->max_shape && entry->max_shape[0] == GAD_UNKNOWN_LENGTH;
     *entry = (struct gad_listed){.kind = GAD_LISTED_OTHER, .name = list->path};
-    entry->type = list_memory_format(&list->memory, "a dimension of %lld", size);
+    entry->type = is_unlimited ? "an unlimited dimension"
+                               : list_memory_format(&list->memory, "a dimension of %lld", size);
 }
 
 /* How a dataset was made. HDF5 then also reads its fill value, and where that is of varying length

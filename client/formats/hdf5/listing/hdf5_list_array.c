@@ -46,10 +46,10 @@ static int read_type(hid_t dataset, struct list_memory *memory, struct gad_liste
 
 static bool read_shape(hid_t dataset, struct list_memory *memory, struct gad_listed *entry)
 {
-    hsize_t dims[H5S_MAX_RANK];
+    hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK];
     _cleanup_hid_ hid_t space = H5Dget_space(dataset);
     int ndim = space > 0 ? H5Sget_simple_extent_ndims(space) : -1;
-    if (ndim < 0 || H5Sget_simple_extent_dims(space, dims, NULL) != ndim) {
+    if (ndim < 0 || H5Sget_simple_extent_dims(space, dims, most) != ndim) {
         entry->type = "an array of a shape that HDF5 cannot read";
         return false;
     }
@@ -57,16 +57,21 @@ static bool read_shape(hid_t dataset, struct list_memory *memory, struct gad_lis
         entry->type = list_memory_format(memory, "nothing, of type %s", entry->type);
         return false;
     }
-    int64_t *shape = list_memory_take(memory, (size_t)ndim + 1, sizeof(*shape));
+    int64_t *shape = list_memory_take(memory, 2 * (size_t)ndim + 1, sizeof(*shape));
     if (!shape)
         return false;
+    int64_t *max_shape = shape + ndim;
     bool is_served = ndim <= ARRAY_MAX_NDIM;
+    entry->ndim = ndim;
+    entry->shape = shape;
     for (int i = 0; i < ndim; i++) {
         is_served &= dims[i] <= INT64_MAX;
         shape[i] = (int64_t)min_u64(dims[i], INT64_MAX);
+        max_shape[i] =
+            most[i] == H5S_UNLIMITED ? GAD_UNKNOWN_LENGTH : (int64_t)min_u64(most[i], INT64_MAX);
+        if (max_shape[i] != shape[i])
+            entry->max_shape = max_shape;
     }
-    entry->ndim = ndim;
-    entry->shape = shape;
     return is_served;
 }
 

@@ -250,8 +250,8 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         if copy is False:
             raise ValueError("a lazy is computed into a new array: np.asarray(x) without "
                              "copy=False")
-        wanted = self if dtype is None else self.astype(dtype)
-        return np.asarray(wanted.compute())
+        wanted = self if dtype is None else self.astype(np.dtype(dtype).newbyteorder("="))
+        return np.asarray(wanted.compute(), dtype)
 
     def __getitem__(self, key: object) -> Self:
         node = indexed(self._node, key)

@@ -1,5 +1,6 @@
 """Dimensions that are unlimited in netCDF's or HDF5's sense stay so where their axes stay."""
 
+import json
 import shutil
 
 import h5py
@@ -192,3 +193,41 @@ def test_python(gd, source, tmp_path):
     assert out.read_bytes() == first
     with pytest.raises(gd.errors.BadArgument, match="without chunks"):
         gd.save(f"{out}:/c", w, chunks=False, compression="gzip")
+
+
+def test_info_says_which(daemon, gd, source, tmp_path):
+    """As h5py's maxshape; of a dimension that is nothing but a name netCDF keeps no length."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("a", data=WIND, maxshape=(None, 4, 9))
+        f.create_dataset("b", data=WIND)
+    text = daemon.ctl("info", source / "c.nc").stdout
+    assert [line.split("  ") for line in text.splitlines() if line.startswith("/step")] == [
+        ["/step", "an unlimited dimension"]]
+    for path, name, wanted in ((source / "c.nc", "w", (None, 4, 5)), (source / "c3.nc", "w", (None, 4, 5)),
+                               (source / "c3.nc", "time", (None,)), (tmp_path / "a.h5", "a", (None, 4, 9)),
+                               (tmp_path / "a.h5", "b", None)):
+        listed = {one.name: one for one in gd.list(path)}
+        assert listed[f"/{name}"].maxshape == (wanted or WIND.shape)
+        said = json.loads(daemon.ctl("info", f"{path}:/{name}", "--json").stdout)
+        assert said.get("maxshape") == (wanted and list(wanted))
+        told = str(wanted).replace("None", "unlimited")
+        lines = daemon.ctl("info", path).stdout.splitlines()
+        assert all((told in line) == bool(wanted) for line in lines if line.startswith(f"/{name} "))
+        assert (f"\nmaxshape {told}\n" in daemon.ctl("info", f"{path}:/{name}").stdout) == bool(wanted)
+    assert "maxshape" not in daemon.ctl("info", tmp_path / "a.h5:/b").stdout
+
+
+@pytest.mark.parametrize("name, engine", [("c.nc", "netcdf4"), ("c3.nc", "netcdf4"), ("c3.nc", "scipy")])
+def test_a_round_trip_by_xarray(gd, source, tmp_path, name, engine):
+    found = xarray.open_dataset(source / name, engine="gpuarrayd", drop_variables="e")
+    with xarray.open_dataset(source / name, engine=engine) as wanted:
+        assert found.encoding["unlimited_dims"] == set(wanted.encoding["unlimited_dims"]) - {"step"}
+    found.to_netcdf(tmp_path / "o.nc", engine=engine)
+    assert dimensions(tmp_path / "o.nc", "w") == "time* lat lon"
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("a", data=WIND[:4], maxshape=(None, 4, 5))
+        f.create_dataset("b", data=WIND[:4, :4])
+    found, wanted = (xarray.open_dataset(tmp_path / "a.h5", engine=one) for one in ("gpuarrayd", "netcdf4"))
+    assert found.encoding["unlimited_dims"] == wanted.encoding["unlimited_dims"] == {"phony_dim_0"}
+    assert [found[one].dims for one in "ab"] == [wanted[one].dims for one in "ab"]
+    wanted.close()

@@ -260,6 +260,7 @@ def test_dtypes_that_are_not_computed(gd):
         refused(gd, "", lambda: x.astype(dtype))
     refused(gd, "complex", lambda: np.asarray(x, dtype=complex))
     same(np.asarray(x, dtype="f4"), A.astype("f4"))
+    same(np.asarray(x, dtype=">f4"), A.astype(">f4"))
     same(np.array(x), A)
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, copy=False)
