@@ -21,6 +21,7 @@ struct gad_job_status {
     double queued_s, running_s;
     struct gad_error error; /**< status 0 when there is none */
     bool is_paused;         /**< queued or running, but not until it is let go on */
+    uint32_t uid;           /**< whose it is */
 };
 
 /** Says how a job of the same user is doing.
@@ -83,6 +84,16 @@ enum gad_status gad_jobs_change(struct gad_client *client, enum gad_jobs_action 
  * Connection statuses. */
 enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
                              size_t *ret_n_jobs, struct gad_error *error);
+
+/** The same of another user, or of everybody: those that have not ended, of each user the newest
+ * first, then those that have.
+ * client: not NULL.
+ * uid: the user's number, for others than the caller's by admins alone; or GAD_EVERYBODY, by them.
+ * ret_jobs, ret_n_jobs: as above.
+ * GAD_PERMISSION: the caller is no admin. Connection statuses. */
+enum gad_status gad_jobs_list(struct gad_client *client, uint32_t uid,
+                              struct gad_job_status **ret_jobs, size_t *ret_n_jobs,
+                              struct gad_error *error);
 
 /* ---- Over time ----------------------------------------------------------------------------- */
 

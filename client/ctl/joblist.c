@@ -6,6 +6,7 @@
  * Called by jobs.c and watch.c.
  */
 #include "client/ctl/joblist.h"
+#include "client/ctl/stats/stats.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -73,19 +74,23 @@ void joblist_print_status(const struct gad_job_status *s)
         printf("  try      %s\n", hint);
 }
 
-size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs)
+size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs, bool with_users)
 {
     if (n_jobs == 0) {
         puts("no jobs");
         return 1;
     }
-    printf("%13s  %-9s  %13s  %9s  %s\n", "JOB", "STATE", "TILES", "RUNNING", "LABEL");
+    printf("%13s  %-9s  %13s  %9s  %s%s\n", "JOB", "STATE", "TILES", "RUNNING",
+           with_users ? "USER             " : "", "LABEL");
     for (size_t i = 0; i < n_jobs; i++) {
-        char tiles[48], all[JOBLIST_TILES];
+        char tiles[48], all[JOBLIST_TILES], name[STATS_USER_SIZE];
         snprintf(tiles, sizeof(tiles), "%" PRIu64 "/%s", jobs[i].tiles_done,
                  joblist_tiles(&jobs[i], all));
-        printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  %s\n", jobs[i].job, joblist_state(&jobs[i]),
-               tiles, jobs[i].running_s, jobs[i].label);
+        printf("%13" PRIu64 "  %-9s  %13s  %7.2f s  ", jobs[i].job, joblist_state(&jobs[i]), tiles,
+               jobs[i].running_s);
+        if (with_users)
+            printf("%-15s  ", stats_user_name(jobs[i].uid, name));
+        puts(jobs[i].label);
     }
     return n_jobs + 1;
 }

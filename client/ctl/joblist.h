@@ -15,4 +15,4 @@ size_t joblist_keep(struct gad_job_status *jobs, size_t n_jobs, const char *stat
 const char *joblist_tiles(const struct gad_job_status *job, char buffer[JOBLIST_TILES]);
 void joblist_print_status(const struct gad_job_status *job);
 /* Returns the number of lines. */
-size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs);
+size_t joblist_print(const struct gad_job_status *jobs, size_t n_jobs, bool with_users);

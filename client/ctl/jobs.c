@@ -60,6 +60,8 @@ static const struct argp_option wait_options[] = {
 };
 
 static const struct argp_option list_options[] = {
+    {"user", OPTION_USER, "USER", 0, "that user's; of others for admins", 0},
+    {"everybody", OPTION_EVERYBODY, NULL, 0, "for admins: those of all users", 0},
     {"state", OPTION_STATE, "STATE", 0,
      "only those: queued, running, paused, settling, done, failed, cancelled, or active for the "
      "first four",
@@ -190,10 +192,12 @@ static const struct argp list_argp = {
     list_options,
     parse_option,
     "",
-    "Lists your jobs: those that wait or run, and the last ones that have ended.\v"
+    "Lists your jobs, or those of others: those that wait or run, and the last ones that have "
+    "ended.\v"
     "Examples:\n"
     "  gpuarrayctl jobs\n"
     "  gpuarrayctl jobs --state active\n"
+    "  gpuarrayctl jobs --everybody --state queued\n"
     "  gpuarrayctl jobs --json" CTL_EXIT_CODES,
     NULL,
     NULL,
@@ -393,6 +397,27 @@ int verb_resume(int argc, char **argv)
     return change(&resume_argp, argc, argv, GAD_JOBS_RESUME, resume_one);
 }
 
+/* Of others the daemon alone knows; of one's own, agents too. */
+static int list_meant(struct jobs_options *o, struct gad_job_status **ret_list, size_t *ret_n)
+{
+    if (!o->has_user)
+        return numbers_list(ret_list, ret_n, &o->error);
+    struct gad_client *client = NULL;
+    int r = ctl_connect_existing(&client, &o->error);
+    if (!r)
+        r = (int)gad_jobs_list(client, o->user, ret_list, ret_n, &o->error);
+    gad_close(client);
+    return r;
+}
+
+static struct json_object *listed_json(const struct gad_job_status *job, bool with_user)
+{
+    struct json_object *object = ctl_status_json(job);
+    if (with_user)
+        json_object_object_add(object, "uid", json_object_new_uint64(job->uid));
+    return object;
+}
+
 int verb_jobs(int argc, char **argv)
 {
     struct jobs_options o = {0};
@@ -401,16 +426,16 @@ int verb_jobs(int argc, char **argv)
     int code;
     if (begin(&list_argp, argc, argv, &o, &code))
         return finish(&o, code);
-    if (numbers_list(&list, &n, &o.error))
+    if (list_meant(&o, &list, &n))
         return finish(&o, ctl_fail(&o.error, o.json));
     n = joblist_keep(list, n, o.state);
     if (o.json) {
         struct json_object *array = json_object_new_array();
         for (size_t i = 0; i < n; i++)
-            json_object_array_add(array, ctl_status_json(&list[i]));
+            json_object_array_add(array, listed_json(&list[i], o.has_user));
         ctl_put_json(array);
     } else {
-        joblist_print(list, n);
+        joblist_print(list, n, o.has_user);
     }
     free(list);
     return finish(&o, EXIT_OK);

@@ -140,7 +140,7 @@ static void draw_list(const struct gad_job_status *jobs, size_t n_jobs, size_t *
     if (*n_lines > 0)
         printf("\033[%zuA\033[J", *n_lines);
     fputs("\033[?7l", stdout);
-    *n_lines = joblist_print(jobs + n_out, n_jobs - n_out);
+    *n_lines = joblist_print(jobs + n_out, n_jobs - n_out, false);
     fputs("\033[?7h", stdout);
     fflush(stdout);
 }

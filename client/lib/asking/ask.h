@@ -19,6 +19,8 @@ struct question {
  * for a client that is NULL, or -errno. */
 int client_ask(struct gad_client *client, const struct question *question, struct reply **ret_reply,
                struct gad_error *error) GAD_MUST_CHECK;
+/* One about all jobs of a user, or of everybody: GAD_EVERYBODY. */
+struct question client_question_of_users(const char *method, uint32_t uid);
 /* One whose only parameter is the job. */
 int client_ask_of_job(struct gad_client *client, const char *method, uint64_t job,
                       struct reply **ret_reply, struct gad_error *error) GAD_MUST_CHECK;

@@ -62,6 +62,16 @@ static int ask(struct gad_client *client, const char *method, struct reply **ret
     return client_ask(client, &(struct question){.method = method}, ret_reply, error);
 }
 
+struct question client_question_of_users(const char *method, uint32_t uid)
+{
+    const bool is_everybody = uid == GAD_EVERYBODY;
+    return (struct question){.method = method,
+                             .is_of_a_job = true,
+                             .n_numbers = is_everybody ? 0 : 1,
+                             .numbers = {{"user", uid}},
+                             .flag = is_everybody ? "everybody" : NULL};
+}
+
 int client_ask_of_job(struct gad_client *client, const char *method, uint64_t job,
                       struct reply **ret_reply, struct gad_error *error)
 {
@@ -130,8 +140,9 @@ static int read_status(const msgpack_object *map, struct gad_job_status *ret,
 {
     struct gad_job_status s = {0};
     const msgpack_object *failure = map_find(map, "error");
+    uint64_t uid = 0;
     copy_label(map, s.label, sizeof(s.label));
-    if (map_require_u64(map, "job", &s.job, NULL) ||
+    if (map_require_u64(map, "job", &s.job, NULL) || map_u64(map, "uid", &uid, NULL) ||
         map_copy_str(map, "state", s.state, sizeof(s.state), NULL) ||
         map_u64(map, "tiles_done", &s.tiles_done, NULL) ||
         map_u64(map, "tiles", &s.n_tiles, NULL) ||
@@ -143,6 +154,7 @@ static int read_status(const msgpack_object *map, struct gad_job_status *ret,
         return error_set(error, GAD_PROTOCOL, NULL, "the daemon's answer is no status of a job");
     if (failure && failure->type == MSGPACK_OBJECT_MAP)
         map_error(failure, &s.error);
+    s.uid = (uint32_t)uid;
     *ret = s;
     return 0;
 }
@@ -228,16 +240,31 @@ static int read_list(const msgpack_object *list, struct gad_job_status **ret_job
     return 0;
 }
 
-enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
-                             size_t *ret_n_jobs, struct gad_error *error)
+static enum gad_status list_of(struct gad_client *client, const struct question *question,
+                               struct gad_job_status **ret_jobs, size_t *ret_n_jobs,
+                               struct gad_error *error)
 {
     struct reply *reply;
     if (!ret_jobs || !ret_n_jobs)
         return error_set(error, GAD_BAD_ARGUMENT, ret_jobs ? "ret_n_jobs" : "ret_jobs", "is NULL");
-    int r = ask(client, "job.list", &reply, error);
+    int r = client_ask(client, question, &reply, error);
     if (r)
         return client_status(r, error);
     r = read_list(&reply->message.result, ret_jobs, ret_n_jobs, error);
     reply_free(reply);
     return client_status(r, error);
+}
+
+enum gad_status gad_job_list(struct gad_client *client, struct gad_job_status **ret_jobs,
+                             size_t *ret_n_jobs, struct gad_error *error)
+{
+    return list_of(client, &(struct question){.method = "job.list"}, ret_jobs, ret_n_jobs, error);
+}
+
+enum gad_status gad_jobs_list(struct gad_client *client, uint32_t uid,
+                              struct gad_job_status **ret_jobs, size_t *ret_n_jobs,
+                              struct gad_error *error)
+{
+    const struct question question = client_question_of_users("job.list", uid);
+    return list_of(client, &question, ret_jobs, ret_n_jobs, error);
 }

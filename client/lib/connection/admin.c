@@ -17,12 +17,7 @@ enum gad_status gad_jobs_change(struct gad_client *client, enum gad_jobs_action 
     uint64_t n = 0;
     if ((unsigned)action >= ARRAY_LENGTH(methods))
         return error_set(error, GAD_BAD_ARGUMENT, "action", "%d is no action", (int)action);
-    const bool is_everybody = uid == GAD_EVERYBODY;
-    const struct question question = {.method = methods[action],
-                                      .is_of_a_job = true,
-                                      .n_numbers = is_everybody ? 0 : 1,
-                                      .numbers = {{"user", uid}},
-                                      .flag = is_everybody ? "everybody" : NULL};
+    const struct question question = client_question_of_users(methods[action], uid);
     int r = client_ask(client, &question, &reply, error);
     if (r)
         return client_status(r, error);

@@ -415,16 +415,24 @@ void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
     }
 }
 
+static bool for_each_backwards(const struct list *list,
+                               bool (*func)(void *userdata, const struct job *job), void *userdata)
+{
+    for (const struct list *it = list->prev; it != list; it = it->prev)
+        if (!func(userdata, list_entry(it, struct job, user_link)))
+            return false;
+    return true;
+}
+
 void jobs_for_each(const struct jobs *jobs, uid_t uid,
                    bool (*func)(void *userdata, const struct job *job), void *userdata)
 {
-    const struct job_user *user = find_user(jobs, uid);
-    if (!user)
-        return;
-    for (struct list *it = user->live.prev; it != &user->live; it = it->prev)
-        if (!func(userdata, list_entry(it, struct job, user_link)))
-            return;
-    for (struct list *it = user->kept.prev; it != &user->kept; it = it->prev)
-        if (!func(userdata, list_entry(it, struct job, user_link)))
-            return;
+    for (int has_ended = 0; has_ended < 2; has_ended++)
+        list_for_each (it, &jobs->users) {
+            const struct job_user *user = list_entry(it, struct job_user, link);
+            bool is_meant = uid == JOBS_OF_EVERYBODY || user->uid == uid;
+            if (is_meant &&
+                !for_each_backwards(has_ended ? &user->kept : &user->live, func, userdata))
+                return;
+        }
 }

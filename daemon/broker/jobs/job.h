@@ -174,6 +174,6 @@ unsigned jobs_n_kept(const struct jobs *jobs);
 #define JOBS_OF_EVERYBODY ((uid_t)-1)
 void jobs_for_each_live(const struct jobs *jobs, uid_t uid,
                         bool (*func)(void *userdata, const struct job *job), void *userdata);
-/* Calls func for the user's jobs, latest first, until it returns false. */
+/* The same, latest first, and then for those that are remembered, latest first. */
 void jobs_for_each(const struct jobs *jobs, uid_t uid,
                    bool (*func)(void *userdata, const struct job *job), void *userdata);

@@ -26,6 +26,10 @@ int handle_job_pause(const struct request *q, struct gad_error *error) GAD_MUST_
 int handle_job_resume(const struct request *q, struct gad_error *error) GAD_MUST_CHECK;
 
 /* The job that the request names: the user's own, or anybody's, for those who may look at all. */
+/* Of a request about all jobs of a user, or of everybody (JOBS_OF_EVERYBODY): whose, where the
+ * session may. bad-request, permission-denied. */
+int methods_find_whose(const struct request *q, uid_t *ret_uid,
+                       struct gad_error *error) GAD_MUST_CHECK;
 int methods_find_any_job(const struct request *q, struct job **ret_job,
                          struct gad_error *error) GAD_MUST_CHECK;
 /* permission-denied, unless the session is an admin's; `what`: they alone do. */

@@ -308,8 +308,9 @@ static void pack_status(msgpack_packer *p, const struct job *job)
     uint64_t until_ns = job->ended_ns ? job->ended_ns : loop_now_ns();
     uint64_t started_ns = job->state == JOB_QUEUED ? 0 : job->started_ns;
     bool is_paused = pause_is_on(job);
-    msgpack_pack_map(p, 9u + is_paused + (job->failed_as != GAD_OK));
+    msgpack_pack_map(p, 10u + is_paused + (job->failed_as != GAD_OK));
     pack_key_u64(p, "job", job->id);
+    pack_key_u64(p, "uid", job_uid(job));
     pack_key_str(p, "state", job_state_name(job->state));
     pack_key_str(p, "label", job->label);
     pack_key_u64(p, "tiles_done", job->n_tiles_done);
@@ -359,10 +360,14 @@ int handle_job_list(const struct request *q, struct gad_error *error)
 {
     struct broker *broker = q->session->broker;
     struct listing listing = {.w = &broker->scratch};
-    (void)error;
+    uid_t uid = q->session->uid;
+    bool is_said = map_find(q->params, "user") || map_find(q->params, "everybody");
+    int r = is_said ? methods_find_whose(q, &uid, error) : 0;
+    if (r)
+        return r;
     message_writer_clear(listing.w);
-    jobs_for_each(broker->jobs, q->session->uid, list_job, &listing);
-    int r = session_check_room(q->session, listing.w->buffer.size);
+    jobs_for_each(broker->jobs, uid, list_job, &listing);
+    r = session_check_room(q->session, listing.w->buffer.size);
     if (r) {
         message_writer_clear(listing.w);
         return r;

@@ -31,8 +31,7 @@ static bool add_job(void *userdata, const struct job *job)
     return true;
 }
 
-/* A user, or everybody. */
-static int find_whose(const struct request *q, uid_t *ret_uid, struct gad_error *error)
+int methods_find_whose(const struct request *q, uid_t *ret_uid, struct gad_error *error)
 {
     const struct session *session = q->session;
     uint64_t uid = JOBS_OF_EVERYBODY;
@@ -51,7 +50,8 @@ static int find_whose(const struct request *q, uid_t *ret_uid, struct gad_error 
     *ret_uid = (uid_t)uid;
     return has_user && uid == session->uid
                ? 0
-               : methods_check_admin(session, "what is done to jobs of others", error);
+               : methods_check_admin(session, "what is seen of jobs of others, and done to them,",
+                                     error);
 }
 
 /* As they wait in the queue, which is quick then (queue.c). */
@@ -69,7 +69,7 @@ static int choose(const struct request *q, struct chosen *ret, struct gad_error 
     struct job *job = NULL;
     uid_t uid = 0;
     bool is_one = map_find(q->params, "job") != NULL;
-    int r = is_one ? methods_find_any_job(q, &job, error) : find_whose(q, &uid, error);
+    int r = is_one ? methods_find_any_job(q, &job, error) : methods_find_whose(q, &uid, error);
     if (r)
         return r;
     ret->jobs = calloc(jobs_n_live(jobs) + 1, sizeof(struct job *));

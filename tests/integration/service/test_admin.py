@@ -87,6 +87,43 @@ def test_others_see_what_stats_shows_and_admins_all(start, file):  # noqa: F811
         assert users_of(w)[1][0]["weight"] == 1
 
 
+def listed_by(path, groups, params):
+    """Whose jobs somebody of these groups is shown, who asks for those."""
+    os.setgroups(groups)
+    os.setresgid(12345, 12345, 12345)
+    os.setresuid(12345, 12345, 12345)
+    with wire.Wire(path) as w:
+        w.call("job.run", **SMALL)
+        try:
+            return [job["uid"] for job in w.call("job.list", **params)]
+        except wire.Error as error:
+            return error.code
+
+
+@needs_users
+def test_jobs_of_others_are_listed_for_admins(start, file):  # noqa: F811
+    daemon = opened(start, file, f"[server]\nadmin-group = {STAFF}\n")
+    with daemon.connect() as w:
+        first = w.call("job.run", **SMALL)["job"]
+        w.call("job.run", **SMALL)
+        for params, seen in (({"everybody": True}, {0, 12345}), ({"user": 0}, {0}), ({"user": 4242}, set())):
+            assert forked(listed_by, daemon.socket, [], params) == "permission-denied"
+            found = forked(listed_by, daemon.socket, [STAFF], params)
+            assert set(found) == seen and found.count(0) == 2 * (0 in seen), params
+        assert set(forked(listed_by, daemon.socket, [], {"user": 12345})) == {12345}
+        assert set(forked(listed_by, daemon.socket, [], {})) == {12345}
+        for params in ({"user": -1}, {"user": 2**32 - 1}, {"everybody": False}, {"user": 0, "everybody": True}):
+            assert code_of(w.call, "job.list", **params) == "bad-request", params
+        assert [job["job"] for job in w.call("job.list")][-1] == first
+    lines = daemon.ctl("jobs", "--everybody").stdout.splitlines()
+    assert lines[0].split() == "JOB STATE TILES RUNNING USER LABEL".split()
+    assert any(" root " in line for line in lines) and any(" 12345 " in line for line in lines)
+    listed = json.loads(daemon.ctl("jobs", "--user", "root", "--json").stdout)
+    assert {job["uid"] for job in listed} == {0} and listed[0]["job"] == first
+    for words in (["--user", "nobody-has-this-name"], ["--user", "root", "--everybody"]):
+        assert daemon.ctl("jobs", *words, check=False).returncode == 2
+
+
 def test_garbage_for_weights(daemon, w):
     for params in GARBAGE:
         assert code_of(w.call, "server.weight", **params) == "bad-request", params
