@@ -41,6 +41,7 @@ sh "$top/tests/run-uninstalled.sh" -- "$build/tests/bench/shared_scans" 256 4 "$
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
+"$python" "$top/tests/bench/accounting.py" "$build"
 if [ "$(id -u)" = 0 ]; then # the others are users of their own
     sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/people.py" "$work"
 fi

@@ -23,6 +23,12 @@ def _matrices(seed):
     return a, a[:250].T.copy()
 
 
+def _collatz(x):
+    if x % 2 > 0:
+        return 3 * x + 1
+    return x / 2
+
+
 def inline(gd, folder, seed):
     a = _numbers(seed, 100)
     np.testing.assert_array_equal(gd.evaluate("a*2 + 1", a=a), a * 2 + 1)
@@ -166,6 +172,39 @@ def mapped(gd, folder, seed):
     assert gd.map_blocks(lambda x: x[::-1] * 2, a, dtype="f8").sum().compute() == a.sum() * 2
 
 
+def rows_sorted(gd, folder, seed):
+    """Rows that fit are sorted as they are read; of larger ones sorted runs in files are merged."""
+    from gpuarrayd._functions import large_sorts, sorting
+    a = _numbers(seed)
+    b = a.reshape(-1, 60)
+    np.testing.assert_array_equal(gd.sort(b, axis=1).compute(), np.sort(b, axis=1))
+    with unittest.mock.patch.multiple(sorting, MOST_BYTES=900), \
+            unittest.mock.patch.multiple(large_sorts, CHUNK_BYTES=1 << 17):
+        np.testing.assert_array_equal(gd.sort(a).compute(), np.sort(a))
+
+
+def own_kernel(gd, folder, seed):
+    """A function of numbers, compiled."""
+    f, a = gd.vectorize(_collatz), _numbers(seed)
+    np.testing.assert_array_equal(np.asarray(f(a)), np.where(a % 2 > 0, 3 * a + 1, a / 2))
+
+
+def solved(gd, folder, seed):
+    """What is small after one pass or two over what is not."""
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(2000, 9))
+    np.testing.assert_allclose(gd.linalg.svd(a, k=3)[1], np.linalg.svd(a, compute_uv=False)[:3], rtol=1e-8)
+    x = gd.linalg.lstsq(a, a @ np.arange(9.0))[0]
+    np.testing.assert_allclose(x, np.arange(9.0), atol=1e-8)
+
+
+def tensor(gd, folder, seed):
+    factors = [np.random.default_rng(seed).normal(size=(n, 2)) for n in (20, 15, 10)]
+    t = np.einsum("ir,jr,kr", *factors)
+    core, found = gd.tensor.tucker(t, (2, 2, 2))
+    np.testing.assert_allclose(np.einsum("abc,ia,jb,kc", core, *found), t, atol=1e-6)
+
+
 def archived(gd, folder, seed):
     x = gd.open(folder / f"source-{seed % 4}.npy") + seed
     gd.save(f"{folder}/sum-{seed}.npz:y", x)
@@ -174,7 +213,8 @@ def archived(gd, folder, seed):
 
 KINDS = {f.__name__: f for f in (inline, shared, heap, files, compressed, reductions, two_passes, scan,
                                  quantiles, counts, drawn, product, moved, in_place, generated, taken,
-                                 batches, decomposed, neighbours, stepped, mapped, archived)}
+                                 batches, decomposed, neighbours, stepped, mapped, rows_sorted, own_kernel, solved,
+                                 tensor, archived)}
 
 
 def prepare(folder):
