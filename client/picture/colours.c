@@ -43,7 +43,7 @@ int colour_map_of(const char *name)
 
 static uint8_t between(uint8_t from, uint8_t to, double part)
 {
-    return (uint8_t)lround(from + (to - from) * part);
+    return (uint8_t)(from + (to - from) * part + 0.5);
 }
 
 struct colour colour_of(enum gad_colours map, double place)
@@ -51,7 +51,7 @@ struct colour colour_of(enum gad_colours map, double place)
     const struct map *m = &maps[map];
     if (isnan(place))
         return COLOUR_NOTHING;
-    double at = fmin(fmax(place, 0), 1) * (double)(m->n - 1);
+    double at = (place < 0 ? 0 : place > 1 ? 1 : place) * (double)(m->n - 1);
     size_t i = (size_t)at < m->n - 2 ? (size_t)at : m->n - 2;
     const struct colour *a = &m->colours[i], *b = &m->colours[i + 1];
     double part = at - (double)i;

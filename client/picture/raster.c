@@ -56,17 +56,18 @@ void raster_deinit(struct raster *raster)
     free(raster->pixels);
 }
 
+/* The nearest of 0 to most; NaN is 0. */
 static unsigned clipped(double value, unsigned most)
 {
-    return !(value > 0) ? 0 : value < most ? (unsigned)value : most;
+    return !(value > 0) ? 0 : value < most ? (unsigned)(value + 0.5) : most;
 }
 
 /* In pixels. */
 static void fill(struct raster *r, double left, double top, double right, double bottom,
                  struct colour colour)
 {
-    unsigned x0 = clipped(round(left), r->width), x1 = clipped(round(right), r->width);
-    unsigned y0 = clipped(round(top), r->height), y1 = clipped(round(bottom), r->height);
+    unsigned x0 = clipped(left, r->width), x1 = clipped(right, r->width);
+    unsigned y0 = clipped(top, r->height), y1 = clipped(bottom, r->height);
     for (size_t y = y0; y < y1 && r->pixels; y++)
         for (size_t x = x0; x < x1; x++)
             r->pixels[y * r->width + x] = colour;
@@ -104,15 +105,29 @@ void raster_curve(struct raster *raster, const struct svg_point *points, size_t 
     }
 }
 
+/* A row of cells is drawn one pixel high; the others are copies. */
 void raster_image(struct raster *raster, struct svg_point corner, double width, double height,
                   const struct colour *cells, unsigned n_columns, unsigned n_rows)
 {
-    double cell_width = width / n_columns, cell_height = height / n_rows;
-    for (unsigned y = 0; y < n_rows; y++)
-        for (unsigned x = 0; x < n_columns; x++)
-            raster_rectangle(
-                raster, (struct svg_point){corner.x + x * cell_width, corner.y + y * cell_height},
-                cell_width, cell_height, cells[(size_t)y * n_columns + x]);
+    double scale = raster->scale, left = corner.x * scale, top = corner.y * scale;
+    double cell_width = width * scale / n_columns, cell_height = height * scale / n_rows;
+    size_t stride = raster->width;
+    for (unsigned y = 0; y < n_rows && raster->pixels; y++) {
+        const struct colour *row = &cells[(size_t)y * n_columns];
+        unsigned y0 = clipped(top + y * cell_height, raster->height),
+                 y1 = clipped(top + (y + 1) * cell_height, raster->height);
+        struct colour *first = raster->pixels + y0 * stride;
+        unsigned x1 = clipped(left, raster->width);
+        for (unsigned x = 0; x < n_columns && y0 < y1; x++) {
+            unsigned x0 = x1;
+            x1 = clipped(left + (x + 1) * cell_width, raster->width);
+            for (unsigned i = x0; i < x1; i++)
+                first[i] = row[x];
+        }
+        unsigned x0 = clipped(left, raster->width);
+        for (unsigned i = y0 + 1; i < y1; i++)
+            memcpy(raster->pixels + i * stride + x0, first + x0, (x1 - x0) * sizeof(*first));
+    }
 }
 
 static void draw_letter(struct raster *r, double left, double top, char character,

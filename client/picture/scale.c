@@ -11,10 +11,10 @@ struct scale scale_of(const struct gad_picture *p)
     struct scale s = {.least = NAN, .greatest = NAN};
     for (size_t i = 0; i < (size_t)p->n_rows * p->n_columns; i++) {
         s.has_nothing |= isnan(p->means[i]);
-        if (isfinite(lows[i]))
-            s.least = fmin(s.least, lows[i]);
-        if (isfinite(highs[i]))
-            s.greatest = fmax(s.greatest, highs[i]);
+        if (isfinite(lows[i]) && !(s.least <= lows[i]))
+            s.least = lows[i];
+        if (isfinite(highs[i]) && !(s.greatest >= highs[i]))
+            s.greatest = highs[i];
     }
     if (isnan(s.least) || isnan(s.greatest)) /* of lines: one of them alone */
         s.least = s.greatest = fmin(s.least, s.greatest);
