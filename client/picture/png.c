@@ -27,9 +27,7 @@ static void append(png_struct *png, png_byte *data, size_t n)
     file->n += n;
 }
 
-static void flush(png_struct *png)
-{
-}
+static void flush(png_struct *png) {}
 
 /* Each row behind the number of its filter, which is none: colours of a map are there again and
  * again, as they are. */

@@ -22,6 +22,9 @@ import test_sessions
 README = conftest.TOP / "README.md"
 COMMAND_LINE = conftest.TOP / "client/ctl/README.md"
 PYTHON = conftest.TOP / "client/python/README.md"
+COMING_FROM = conftest.TOP / "client/python/COMING_FROM.md"
+# Of one session each, and their own folder: for programs in C, the administrator, developers.
+OTHERS = [conftest.TOP / name for name in ("client/examples/README.md", "systemd/README.md", "tests/README.md")]
 DOCUMENTS = sorted([*conftest.TOP.glob("*.md"), *(
     document for room in ("client", "daemon", "kernels", "proto", "systemd", "tests")
     for document in (conftest.TOP / room).rglob("*.md"))])
@@ -49,12 +52,14 @@ def play(commands):
     script = "".join(f"{command}\nprintf '\\001%d\\001' $?\n" for command in commands)
     with tempfile.TemporaryDirectory(prefix="gpuarrayd-test-") as folder:
         (pathlib.Path(folder) / "bin").mkdir()
-        os.symlink(conftest.CTL, f"{folder}/bin/gpuarrayctl")
+        for program in (conftest.CTL, conftest.BUILD / "daemon/broker/gpuarrayd"):
+            os.symlink(program, f"{folder}/bin/{program.name}")
         (pathlib.Path(folder) / "work").mkdir()
         daemon = conftest.Daemon(pool="32M")
         try:
             env = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "LC_ALL": "C",
-                   "GPUARRAYD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": folder,
+                   "GPUARRAYD_SOCKET": daemon.socket, "XDG_RUNTIME_DIR": folder, "TOP": str(conftest.TOP),
+                   "BUILD": str(conftest.BUILD), "GPUARRAYD_BUILD": str(conftest.BUILD),
                    "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{conftest.BUILD}/python"}
             done = subprocess.run(["bash", "-c", script], cwd=f"{folder}/work", env=env, timeout=120,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -74,28 +79,43 @@ def mask(lines):
     return text.splitlines()
 
 
-@pytest.mark.parametrize("document", [README, COMMAND_LINE], ids=lambda d: d.parent.name)
+@pytest.mark.parametrize("document", [README, COMMAND_LINE, *OTHERS], ids=lambda d: d.parent.name)
 def test_the_tour_prints_what_the_document_shows(document):
     if not DATA.exists():
         pytest.skip("the quickstart's data (ferret-datasets) are not installed")
+    if conftest.IS_SANITIZED and document in OTHERS:
+        pytest.skip("programs link no sanitizer, and build folders are named")
     pieces, _ = read(document)
-    assert len(pieces) >= 10
+    assert len(pieces) >= (4 if document in OTHERS else 10)
     for (_, command, shown), printed in zip(pieces, play([command for _, command, _ in pieces])):
         difference = "\n".join(difflib.unified_diff(mask(shown), mask(printed), document.name,
                                                     "printed today", lineterm=""))
         assert not difference, f"\n$ {command}\n{difference}"
 
 
+# The examples of a document, then what its tables have in the column "written here", one after the other.
 SESSION = """
-import doctest, sys
-failed, attempted = doctest.testfile(sys.argv[1], module_relative=False, encoding="utf-8")
+import doctest, re, sys
+text, here = open(sys.argv[1], encoding="utf-8").read(), False
+test = doctest.DocTestParser().get_doctest(text, {}, sys.argv[1], sys.argv[1], 0)
+failed, attempted = doctest.DocTestRunner().run(test, clear_globs=False)
+for line in text.splitlines():
+    here = line.startswith("|") and (here or line.endswith("| written here |"))
+    for code in re.findall("`([^`]+[)\\]])`", line.split(" | ", 1)[-1]) if here else ():
+        attempted += 1
+        try:
+            exec(code, test.globs)
+        except Exception as error:
+            failed += 1
+            print(code, repr(error))
 print(attempted)
 sys.exit(failed > 0)
 """
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("document, least", [(README, 10), (PYTHON, 20)], ids=["top", "python"])
+@pytest.mark.parametrize("document, least", [(README, 10), (PYTHON, 20), (COMING_FROM, 50)],
+                         ids=["top", "python", "coming from"])
 def test_the_python_session_prints_what_the_document_shows(document, least):
     if not DATA.exists():
         pytest.skip("the quickstart's data (ferret-datasets) are not installed")
@@ -155,5 +175,5 @@ def update(document):
 
 if __name__ == "__main__":
     assert sys.argv[1:] == ["--update"], __doc__
-    update(README)
-    update(COMMAND_LINE)
+    for one in (README, COMMAND_LINE, *OTHERS):
+        update(one)
