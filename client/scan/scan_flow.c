@@ -14,8 +14,9 @@
  *   which the stamps tell it. It is waited for again when it has caught up. So readers cost each
  *   other an eighth of their time at most.
  *
- * What a reader says is believed as far as it concerns itself: it is done with no more than is
- * published, so that it cannot have a slot given away that is still written.
+ * What a reader says is believed as far as it concerns itself: it is done with no more than was
+ * begun. That may be more than is published: who comes back after a while skips numbers, of which
+ * one may still be written where its thread was not let run.
  *
  * A reader begins where the older half of the ring is still there: who comes a moment later than
  * the others goes with them.
@@ -68,8 +69,7 @@ int scan_flow_ack(struct scan_flow *flow, unsigned place, const struct scan_ack 
                   uint64_t now_ns)
 {
     struct scan_reader_flow *reader = &flow->readers[place];
-    /* What the reader began with may not be there yet. */
-    if (ack->done != reader->done && (ack->done < reader->done || ack->done > flow->published))
+    if (ack->done < reader->done || ack->done > flow->next)
         return -EPROTO;
     flow->n_taken += ack->done - reader->done;
     reader->done = ack->done;

@@ -67,7 +67,7 @@ static void hear_packets(const uint8_t *data, size_t n_bytes)
     for (; n_bytes >= 1 + sizeof(struct scan_ack); data += 17, n_bytes -= 17) {
         struct scan_ack ack;
         memcpy(&ack, data + 1, sizeof(ack));
-        uint64_t before = flow.published;
+        uint64_t before = flow.next;
         int r = scan_flow_ack(&flow, data[0] % 3, &ack, now_ns);
         assert(r == 0 || r == -EPROTO);
         assert(flow.readers[data[0] % 3].done <= before);
