@@ -20,6 +20,7 @@ done
 sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/files.sh" "$work" "$gib" "$python"
 sh "$top/tests/run-uninstalled.sh" -- sh "$top/tests/bench/reductions.sh" "$build" "$work" 2 "$python"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/counts.py" "$work" 1
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/previews.py" "$work"
 sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/many.py" "$build/tests/bench/read_files" \
     "$work"
 sh "$top/tests/run-uninstalled.sh" --pool 64M -- sh "$top/tests/bench/transpose.sh" "$work" 2 "$python"

@@ -43,8 +43,8 @@ def expected_files(installed):
         data / "bash-completion/completions/gpuarrayctl", data / "zsh/site-functions/_gpuarrayctl",
         o("sysconfdir") / "gpuarrayd/gpuarrayd.conf",
         *(data / "doc/gpuarrayd/examples" / name
-          for name in ("50-nvidia.conf", "gpuarrayd.conf", "windspeed.c", "shared.c", "progress.c",
-                       "stencil.c", "train.c")),
+          for name in ("50-nvidia.conf", "gpuarrayd.conf", "first.c", "windspeed.c", "shared.c",
+                       "progress.c", "stencil.c", "train.c")),
     }
 
 
@@ -163,8 +163,8 @@ def run(program, *words, env, cwd):
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_examples_run_with_the_installed_library_and_daemon(installed, compiler, tmp_path):
-    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["progress.c", "shared.c", "stencil.c",
-                                                              "train.c", "windspeed.c"]
+    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["first.c", "progress.c", "shared.c",
+                                                              "stencil.c", "train.c", "windspeed.c"]
     for source in EXAMPLES.glob("*.c"):
         more = ["-fPIC", "-shared"] if source.stem == "stencil" else []
         compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow",
@@ -183,6 +183,11 @@ def test_the_examples_run_with_the_installed_library_and_daemon(installed, compi
         done = run("windspeed", "winds.h5", "/u", "/w", "other.npy", env=env, cwd=tmp_path)
         assert done.returncode == 1 and "(not-found)" in done.stderr
         assert not (tmp_path / "other.npy").exists()
+
+        done = run("first", "speed.npy", env=env, cwd=tmp_path)
+        assert float(done.stdout) == pytest.approx(speed.mean(dtype="f8"), abs=1e-6), done.stderr
+        done = run("first", env=env, cwd=tmp_path)
+        assert done.returncode == 1 and done.stderr == "first: usage: first SOURCE (bad-argument)\n"
 
         done = run("shared", env=env, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (
