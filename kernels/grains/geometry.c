@@ -163,6 +163,16 @@ static void gather(struct cutter *c)
     }
 }
 
+/* Rows with what lies around them begin where lines of the cache do, if they follow each other. */
+static void align_steps(struct cutter *c)
+{
+    struct geometry *g = c->g;
+    int axis = g->axis_order[g->ndim - 1];
+    int64_t extent = g->grain_shape[axis], n_more = (extent + reach_of(c, axis)) % CUTTER_MIN_ALIGN;
+    if (c->unit[axis] == 1 && extent < limit_of(c, axis) && extent - n_more >= STEPS_RUN)
+        g->grain_shape[axis] = extent - n_more;
+}
+
 /* What lies around a grain is computed with it, again and again: grains are such that it is little
  * beside them along each axis. Along the fastest one it counts for more, so that runs do not become
  * too short. */
@@ -235,6 +245,7 @@ static void choose_grain_shape(struct cutter *c)
     }
     if (c->rules->takes_steps) {
         take_steps(c);
+        align_steps(c);
         cutter_limit_cells(c);
         return;
     }
