@@ -1,10 +1,12 @@
 """map_blocks(): a function in this process, against the daemon's own copy and a loop by hand.
 
-    sh tests/run-uninstalled.sh --pool 256M -- python tests/bench/blocks.py [--gib 1] [folder]
+    sh tests/run-uninstalled.sh --pool 256M -- python tests/bench/blocks.py [--gib 1]
+        [--numba PYTHON] [folder]
 
 An identity and a Gaussian filter of float32 matrices, file to file. The loop by hand reads rows with
-their halo by numpy.memmap, calls the same function in two threads, and writes into a memmap. Times
-are the least of three, all in one run. Memory is the most that this process has for itself, beyond what
+their halo by numpy.memmap, calls the same function in two threads, and writes into a memmap. Where a
+PYTHON is given that has numpy and numba, a loop over the same chunks that Numba has compiled, on two
+threads, takes the identity from memmap to memmap, too. Times are the least of three, all in one run. Memory is the most that this process has for itself, beyond what
 it had before, sampled every 5 ms.
 """
 
@@ -12,13 +14,13 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 import numpy as np
-import scipy.ndimage
-import gpuarrayd as gd
 
 COLUMNS = 8192
 ROWS = 64  # of 2 MiB
@@ -40,7 +42,36 @@ def by_hand(f, x, to, depth):
     target.flush()
 
 
+def by_numba(x, to):
+    """In a process of its own, a round for each line of its input."""
+    from numba import njit, prange, set_num_threads
+    set_num_threads(2)
+
+    @njit(parallel=True)
+    def identity(source, target):
+        for i in prange(source.shape[0]):
+            for j in range(source.shape[1]):
+                target[i, j] = source[i, j]
+
+    def run():
+        source = np.load(x, mmap_mode="r")
+        target = np.lib.format.open_memmap(to, "w+", source.dtype, source.shape)
+        for first in range(0, len(source), ROWS):
+            identity(np.asarray(source[first:first + ROWS]), np.asarray(target[first:first + ROWS]))
+        target.flush()
+
+    run()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        if os.path.exists(to):
+            os.unlink(to)
+        begun = time.perf_counter()
+        run()
+        print(time.perf_counter() - begun, flush=True)
+
+
 def smooth(block):
+    import scipy.ndimage
     return scipy.ndimage.gaussian_filter(block, 1.0, truncate=3.0)
 
 
@@ -77,9 +108,17 @@ def least(run, to, n=3):
     return min(times)
 
 
+def asked(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return float(process.stdout.readline())
+
+
 def main():
+    import gpuarrayd as gd
     parser = argparse.ArgumentParser()
     parser.add_argument("--gib", type=float, default=1)
+    parser.add_argument("--numba", metavar="PYTHON")
     parser.add_argument("folder", nargs="?")
     args = parser.parse_args()
     rows = int(args.gib * 2**30) // (4 * COLUMNS)
@@ -96,9 +135,19 @@ def main():
             ours = least(lambda: gd.save(to, gd.map_blocks(f, s, depth=depth, dtype="f4")), to)
             mean = least(lambda: gd.map_blocks(f, s, depth=depth, dtype="f4").mean().compute(), to)
             hand = least(lambda: by_hand(f, x, to, depth), to)
+            if args.numba and name == "identity":
+                numba = subprocess.Popen([args.numba, __file__, "numba", x, to], text=True,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                assert numba.stdout.readline() == "ready\n"
+                compiled = min(asked(numba) for _ in range(3))
+                numba.communicate()
+                print(f"identity: {ours / compiled:.2f} of the time of a loop by hand with Numba")
             print(f"{name}: {args.gib / ours:.2f} GiB/s, {copy / ours:.2f} of the copy, "
                   f"{ours / hand:.2f} of the time by hand; mean() {args.gib / mean:.2f} GiB/s; "
                   f"private here {peak.bytes >> 20} MiB")
 
 
-main()
+if sys.argv[1:2] == ["numba"]:
+    by_numba(*sys.argv[2:])
+else:
+    main()
