@@ -19,6 +19,7 @@
 #include "daemon/broker/broker.h"
 #include "daemon/broker/jobs/dispatch.h"
 #include "daemon/broker/jobs/finish.h"
+#include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/host/notify.h"
 #include "daemon/broker/config/reload.h"
@@ -27,6 +28,7 @@
 #include "daemon/broker/numbers/info.h"
 #include "daemon/broker/numbers/sampler.h"
 #include "daemon/broker/scans/scans.h"
+#include "daemon/broker/sessions/inspect.h"
 #include "daemon/broker/sessions/server.h"
 #include "daemon/broker/sessions/session.h"
 #include "daemon/broker/sessions/terms.h"
@@ -325,6 +327,8 @@ static int make_parts(struct broker *broker)
     if (r == 0)
         r = mounts_new(NULL, &broker->mounts);
     if (r == 0)
+        closer_look(inspect_may_hang, broker->mounts);
+    if (r == 0)
         r = programs_new(&broker->programs);
     if (r == 0)
         r = planner_new(broker, &broker->planner);
@@ -404,6 +408,7 @@ void broker_deinit(struct broker *broker)
     if (!broker->is_stuck) /* its planner would still hold charges */
         broker->accounts = accounts_free(broker->accounts);
     metrics_deinit(&broker->metrics);
+    closer_look(NULL, NULL);
     broker->mounts = mounts_free(broker->mounts);
     broker->programs = programs_free(broker->programs);
     message_writer_deinit(&broker->writer);

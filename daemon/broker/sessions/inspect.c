@@ -188,6 +188,15 @@ static int check_place(struct mounts *mounts, int fd, const struct statx *st, co
     }
 }
 
+bool inspect_may_hang(void *mounts, int fd)
+{
+    struct statx st;
+    struct gad_error ignored;
+    return fcntl(fd, F_GET_SEALS) < 0 && get_stat(fd, "", &st, &ignored) == 0 &&
+           S_ISREG(st.stx_mode) &&
+           file_system_classify(type_of(mounts, fd, &st)) == FILE_SYSTEM_OTHER;
+}
+
 int inspect_file(struct mounts *mounts, int fd, bool is_output, const char *name,
                  struct inspected *ret, struct gad_error *error)
 {

@@ -33,4 +33,7 @@ int inspect_memfd(int fd, int seals, uint64_t min_size_bytes, bool is_written,
  * with SOCK_SEQPACKET), made by a process of this user. */
 int inspect_socketpair(int fd, uid_t uid, const char *name, struct gad_error *error) GAD_MUST_CHECK;
 
+/* Whether closing it may wait for a server, or a process of somebody's. `mounts`: struct mounts. */
+bool inspect_may_hang(void *mounts, int fd);
+
 int inspect_eventfd(int fd, const char *name, struct gad_error *error) GAD_MUST_CHECK;

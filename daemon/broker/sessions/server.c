@@ -15,6 +15,7 @@
 #define LOG_TOPIC "server"
 #include "daemon/broker/sessions/server.h"
 #include "daemon/broker/broker.h"
+#include "daemon/broker/host/closer.h"
 #include "daemon/broker/host/log.h"
 #include "daemon/broker/host/rundir.h"
 #include "daemon/broker/sessions/session.h"
@@ -59,6 +60,10 @@ static void welcome(struct broker *broker, int fd_take)
     struct charge charge = {0};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) < 0)
         return;
+    if (closer_is_full(peer.uid)) {
+        log_warn(LOG_UID(peer.uid), "a connection was turned away: the user's files hang");
+        return;
+    }
     int r = charge_session(broker->accounts, peer.uid, &charge, &error);
     if (r < 0)
         return;

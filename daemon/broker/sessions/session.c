@@ -62,8 +62,9 @@ bool session_is_reading(const struct session *s)
 
 static bool holds_too_much(const struct session *s)
 {
-    return s->request_bytes > SESSION_SHARE_BYTES &&
-           account_is_over(s->broker->accounts, s->uid, ACCOUNT_MESSAGE_BYTES);
+    return closer_is_full(s->uid) ||
+           (s->request_bytes > SESSION_SHARE_BYTES &&
+            account_is_over(s->broker->accounts, s->uid, ACCOUNT_MESSAGE_BYTES));
 }
 
 /* A very large message has begun to come, and its user has no room for it. There always is for one
@@ -177,6 +178,7 @@ void session_close(struct session *s)
         return;
     log_info(LOG_UID(s->uid), "client %s (pid %d) leaves", s->client, (int)s->pid);
     s->state = SESSION_CLOSED;
+    closer_set_owner(s->uid);
     s->watch = loop_watch_close(s->watch);
     broker_clear_deadline(s->broker, &s->patience);
     broker_clear_deadline(s->broker, &s->half);
@@ -217,6 +219,7 @@ void session_reap(struct broker *broker)
         struct session *s = list_entry(first, struct session, link);
         list_remove(&s->link);
         fair_leave(s->user);
+        closer_set_owner(s->uid);
         conn_free(s->conn);
         free(s->refusal);
         free(s);
@@ -408,6 +411,7 @@ static int handle_frames(struct session *s, uint64_t until_ns, unsigned *n_left)
             break;
         --*n_left;
         handle_frame(s, &frame);
+        closer_set_owner(s->uid);
         frame_deinit(&frame, closer_close);
         pause_if_needed(s);
         if (loop_now_ns() >= until_ns)

@@ -115,6 +115,7 @@ void session_release_held(struct session *s)
     s->request_bytes -= s->held_bytes;
     s->held_bytes = 0;
     session_count_messages(s);
+    closer_set_owner(s->uid);
     frame_deinit(s->held, closer_close);
     free(steal_ptr(s->held));
 }

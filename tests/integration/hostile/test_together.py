@@ -120,8 +120,7 @@ def truncates(path):
 
 
 def hangs(path, folder):
-    """Files whose reads hang: handed over, attached, served by a client that reads them, and closed
-    last by the daemon."""
+    """Files whose reads and closes hang: handed over, attached, served by a client that reads them."""
     rings = []
 
     def read(start, count, block):
