@@ -12,6 +12,8 @@
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
 
+#include <string.h>
+
 /* Of one job; more is no time, and no number of bytes: sums would wrap around, and fall. */
 #define MAX_SECONDS 1e9
 #define MAX_BYTES   (UINT64_C(1) << 56)
@@ -118,35 +120,65 @@ static void raise_to(uint64_t *number, uint64_t value)
         *number = value;
 }
 
-static void update_u64(uint64_t *number, const msgpack_object *map, const char *key)
+static bool is_name(const char *name, const msgpack_object *key)
 {
-    uint64_t value = 0;
-    struct gad_error ignored;
-    if (map && map_u64(map, key, &value, &ignored) == 0 && value <= MAX_BYTES)
-        raise_to(number, value);
+    return key->type == MSGPACK_OBJECT_STR && key->via.str.size > 0 &&
+           key->via.str.ptr[0] == name[0] && strlen(name) == key->via.str.size &&
+           memcmp(name, key->via.str.ptr, key->via.str.size) == 0;
 }
 
-static void update_ns(uint64_t *number, const msgpack_object *map, const char *key)
+/* Which of the names, probably this one; n: none of them. */
+static unsigned index_of(const char *const *names, unsigned n, const msgpack_object *key,
+                         unsigned probably)
 {
-    double seconds = 0;
-    struct gad_error ignored;
-    if (map && map_f64(map, key, &seconds, &ignored) == 0 && seconds > 0 && seconds < MAX_SECONDS)
+    if (probably < n && is_name(names[probably], key))
+        return probably;
+    unsigned i = 0;
+    while (i < n && !is_name(names[i], key))
+        i++;
+    return i;
+}
+
+static void update_u64(uint64_t *number, const msgpack_object *value)
+{
+    if (value && value->type == MSGPACK_OBJECT_POSITIVE_INTEGER && value->via.u64 <= MAX_BYTES)
+        raise_to(number, value->via.u64);
+}
+
+static void update_ns(uint64_t *number, const msgpack_object *value)
+{
+    bool is_float = value->type == MSGPACK_OBJECT_FLOAT64 || value->type == MSGPACK_OBJECT_FLOAT32;
+    double seconds = is_float                                         ? value->via.f64
+                     : value->type == MSGPACK_OBJECT_POSITIVE_INTEGER ? (double)value->via.u64
+                                                                      : 0;
+    if (seconds > 0 && seconds < MAX_SECONDS)
         raise_to(number, (uint64_t)(seconds * 1e9));
+}
+
+/* Each job tells these once at least: what is there is gone through, and nothing looked for. */
+static void update_all(uint64_t *numbers, const char *const *names, unsigned n,
+                       const msgpack_object *map, bool is_time)
+{
+    if (!map || map->type != MSGPACK_OBJECT_MAP)
+        return;
+    unsigned next = 0; /* as they are packed */
+    for (uint32_t k = 0; k < map->via.map.size; k++) {
+        const msgpack_object_kv *entry = &map->via.map.ptr[k];
+        unsigned i = index_of(names, n, &entry->key, next);
+        next = i < n ? i + 1 : next;
+        if (i < n && is_time)
+            update_ns(&numbers[i], &entry->val);
+        else if (i < n)
+            update_u64(&numbers[i], &entry->val);
+    }
 }
 
 void traffic_update(struct traffic *t, const msgpack_object *map)
 {
-    const msgpack_object *bytes = map_find(map, "bytes"), *seconds = map_find(map, "seconds");
-    const msgpack_object *waits = map_find(map, "waits");
-    const msgpack_object *read = bytes ? map_find(bytes, "read") : NULL;
-    const msgpack_object *written = bytes ? map_find(bytes, "write") : NULL;
-    for (unsigned i = 0; i < TRAFFIC_N_PATHS; i++) {
-        update_u64(&t->read_bytes[i], read, path_names[i]);
-        update_u64(&t->write_bytes[i], written, path_names[i]);
-    }
-    update_u64(&t->around_cache_bytes, map, "around_cache_bytes");
-    for (unsigned i = 0; i < TRAFFIC_N_STAGES; i++)
-        update_ns(&t->stage_ns[i], seconds, stage_names[i]);
-    for (unsigned i = 0; i < TRAFFIC_N_WAITS; i++)
-        update_ns(&t->wait_ns[i], waits, wait_names[i]);
+    const msgpack_object *bytes = map_find(map, "bytes");
+    update_all(t->read_bytes, path_names, TRAFFIC_N_PATHS, map_find(bytes, "read"), false);
+    update_all(t->write_bytes, path_names, TRAFFIC_N_PATHS, map_find(bytes, "write"), false);
+    update_u64(&t->around_cache_bytes, map_find(map, "around_cache_bytes"));
+    update_all(t->stage_ns, stage_names, TRAFFIC_N_STAGES, map_find(map, "seconds"), true);
+    update_all(t->wait_ns, wait_names, TRAFFIC_N_WAITS, map_find(map, "waits"), true);
 }
