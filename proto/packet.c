@@ -13,13 +13,12 @@ union control {
     char bytes[CMSG_SPACE(PACKET_MAX_FDS * sizeof(int))];
 };
 
-ssize_t packet_send(int fd, const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
-                    int flags)
+ssize_t packet_send_parts(int fd, struct iovec *parts, size_t n_parts, const int *fds,
+                          unsigned n_fds, int flags)
 {
     size_t fd_bytes = n_fds * sizeof(*fds);
     union control control;
-    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n_bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = n_parts};
     ssize_t n;
     if (n_fds > 0) {
         memset(&control, 0, sizeof(control));
@@ -34,6 +33,13 @@ ssize_t packet_send(int fd, const void *bytes, size_t n_bytes, const int *fds, u
         n = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n;
+}
+
+ssize_t packet_send(int fd, const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
+                    int flags)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n_bytes};
+    return packet_send_parts(fd, &part, 1, fds, n_fds, flags);
 }
 
 ssize_t packet_receive(int fd, void *ret_bytes, size_t n_bytes, int *ret_fds, unsigned most,

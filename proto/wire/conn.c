@@ -28,6 +28,7 @@
 
 #include "proto/wire/buffer.h"
 #include "proto/wire/outbox.h"
+#include "proto/packet.h"
 #include "proto/util.h"
 
 #include <fcntl.h>
@@ -501,23 +502,8 @@ static ssize_t send_once(struct conn *conn)
     struct iovec parts[FLUSH_PARTS];
     const int *fds;
     unsigned n_fds;
-    union control control;
-    struct msghdr message = {.msg_iov = parts};
-    message.msg_iovlen = outbox_gather(&conn->out, parts, FLUSH_PARTS, &fds, &n_fds);
-    if (n_fds > 0) {
-        memset(&control, 0, sizeof(control));
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
-        message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-    }
-    ssize_t n;
-    do {
-        n = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    return n;
+    size_t n_parts = outbox_gather(&conn->out, parts, FLUSH_PARTS, &fds, &n_fds);
+    return packet_send_parts(conn->fd, parts, n_parts, fds, n_fds, MSG_DONTWAIT);
 }
 
 int conn_flush(struct conn *conn)
@@ -530,10 +516,10 @@ int conn_flush(struct conn *conn)
             return -EAGAIN;
         ssize_t n = send_once(conn);
         /* ETOOMANYREFS: too many of the user's descriptors are under way, until the peer reads. */
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS))
+        if (n == -EAGAIN || n == -ETOOMANYREFS)
             return -EAGAIN;
         if (n < 0)
-            return conn->out_failed = -errno;
+            return conn->out_failed = (int)n;
         outbox_sent(&conn->out, (size_t)n, conn->close_fd);
         n_sent += (size_t)n;
     }

@@ -6,6 +6,7 @@
  * closed through the callback, once.
  */
 #include "proto/wire/conn.h"
+#include "proto/packet.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
@@ -37,24 +38,9 @@ static unsigned count_fds(void)
 static bool send_part(int socket_fd, const uint8_t *bytes, size_t n_bytes, unsigned n_fds)
 {
     int fds[3];
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(fds))];
-    } control;
-    memset(&control, 0, sizeof(control));
-    struct iovec part = {(void *)bytes, n_bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     for (unsigned i = 0; i < n_fds; i++)
         fds[i] = eventfd(0, EFD_CLOEXEC);
-    if (n_fds > 0) {
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
-        message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-    }
-    ssize_t n = sendmsg(socket_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t n = packet_send(socket_fd, bytes, n_bytes, fds, n_fds, MSG_DONTWAIT);
     for (unsigned i = 0; i < n_fds; i++)
         close(fds[i]);
     return n == (ssize_t)n_bytes;

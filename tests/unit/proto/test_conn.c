@@ -1,5 +1,6 @@
 /* Connections over a real socket pair: frames, descriptors, partial writes, every way to end. */
 #include "proto/wire/conn.h"
+#include "proto/packet.h"
 #include "proto/util.h"
 #include "tests/unit/proto/support.h"
 
@@ -44,20 +45,7 @@ static void pair_free(struct pair *pair)
 
 static void put(int socket_fd, const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds)
 {
-    char control[CMSG_SPACE(FRAME_MAX_FDS * sizeof(int))];
-    memset(control, 0, sizeof(control));
-    struct iovec part = {(void *)bytes, n_bytes};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (n_fds > 0) {
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-    }
-    cr_assert(eq(i64, sendmsg(socket_fd, &message, MSG_NOSIGNAL), (ssize_t)n_bytes));
+    cr_assert(eq(i64, packet_send(socket_fd, bytes, n_bytes, fds, n_fds, 0), (ssize_t)n_bytes));
 }
 
 /* A frame whose body is a binary of n zero bytes behind a one-byte tag. */

@@ -1,6 +1,8 @@
 /* The process that copies rows does what it is told, and ends by itself where that cannot be: a
  * file that was cut, a list that points elsewhere, a starter that is gone. */
 #include "client/scan/row_copy.h"
+#include "proto/packet.h"
+#include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -64,19 +66,8 @@ static void start(void)
                                    .n_threads = 3,
                                    .n_files = 1,
                                    .file_bytes = {FILE_BYTES}};
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(fds))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(fds)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {&begin, sizeof(begin)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
-    cr_assert(eq(i64, sendmsg(sock, &message, 0), (int64_t)sizeof(begin)));
+    cr_assert(eq(i64, packet_send(sock, &begin, sizeof(begin), fds, ARRAY_LENGTH(fds), 0),
+                 (int64_t)sizeof(begin)));
     cr_assert(eq(u64, hear(), 0));
 }
 
