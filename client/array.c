@@ -128,6 +128,15 @@ void gad_array_release(struct gad_array *array)
     free(array);
 }
 
+int array_settle(struct gad_array *array_take, int r, struct gad_array **ret_array)
+{
+    if (r)
+        gad_array_release(array_take);
+    else
+        *ret_array = array_take;
+    return r;
+}
+
 const struct gad_array_info *gad_array_info(const struct gad_array *array)
 {
     return array ? &array->info : NULL;

@@ -100,6 +100,8 @@ struct gad_array {
 /* A zeroed array with fds -1 and one reference; path is copied. NULL: no memory. */
 struct gad_array *array_new(struct gad_client *client, const char *format, enum access access,
                             const char *path);
+/* The end of making one: r 0 puts it into *ret_array, anything else releases it. Returns r. */
+int array_settle(struct gad_array *array_take, int r, struct gad_array **ret_array) GAD_MUST_CHECK;
 /* For errors: how the program named the source; NULL: not at all. */
 void array_set_spec(struct gad_array *array, const char *spec);
 /* Whether its first axis ends where its producer says so: it has the length GAD_UNKNOWN_LENGTH

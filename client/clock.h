@@ -1,4 +1,4 @@
-/* Deadlines in milliseconds of the monotonic clock. */
+/* The monotonic clock, and deadlines in milliseconds of it. */
 #pragma once
 
 #include <stdint.h>
@@ -6,11 +6,16 @@
 
 #define DEADLINE_NEVER INT64_MAX
 
-static inline int64_t clock_now_ms(void)
+static inline int64_t clock_now_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline int64_t clock_now_ms(void)
+{
+    return clock_now_ns() / 1000000;
 }
 
 /* timeout_ms < 0: never. */

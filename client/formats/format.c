@@ -241,11 +241,5 @@ int format_make(struct gad_client *client, const struct format_target *target, f
         array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
     if (!array)
         return error_from_errno(error, ENOMEM, target->name, "array");
-    int r = make(array, target, error);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return array_settle(array, make(array, target, error), ret_array);
 }

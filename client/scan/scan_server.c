@@ -23,6 +23,7 @@
  */
 #include "client/scan/scan_server.h"
 #include "client/scan/scan_flow.h"
+#include "client/clock.h"
 #include "proto/util.h"
 #include "proto/packet.h"
 
@@ -70,13 +71,6 @@ struct scan_server {
     struct closing closing;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Threads -------------------------------------------------------------------------------------- */
 
 static void wait_until(struct scan_server *server, uint64_t until_ns)
@@ -95,7 +89,8 @@ static bool claim(struct scan_server *server, uint64_t *ret_number, uint64_t *re
     const struct scan_description *description = server->description;
     uint64_t until_ns;
     pthread_mutex_lock(&server->lock);
-    while (!server->is_ending && !scan_flow_claim(&server->flow, now_ns(), ret_number, &until_ns))
+    while (!server->is_ending &&
+           !scan_flow_claim(&server->flow, (uint64_t)clock_now_ns(), ret_number, &until_ns))
         wait_until(server, until_ns);
     bool has_one = !server->is_ending;
     *ret_turn = has_one && scan_goes_on(description, *ret_number % description->n_chunks)
@@ -353,7 +348,7 @@ int scan_server_socket(const struct scan_server *server, unsigned place)
 static int hear_packet(struct scan_server *server, unsigned place, const struct scan_ack *ack)
 {
     pthread_mutex_lock(&server->lock);
-    int r = scan_flow_ack(&server->flow, place, ack, now_ns());
+    int r = scan_flow_ack(&server->flow, place, ack, (uint64_t)clock_now_ns());
     if (r == 0 && scan_flow_take_wish(&server->flow, place))
         tell(server, place);
     pthread_cond_broadcast(&server->changed);
@@ -412,8 +407,8 @@ static int take_files(struct scan_server *server, unsigned place, const struct s
 static int let_in(struct scan_server *server, unsigned place)
 {
     pthread_mutex_lock(&server->lock);
-    int r = greet(server->sockets[place], scan_flow_join(&server->flow, place, now_ns()),
-                  server->ring_fd);
+    int r = greet(server->sockets[place],
+                  scan_flow_join(&server->flow, place, (uint64_t)clock_now_ns()), server->ring_fd);
     if (r < 0)
         scan_flow_leave(&server->flow, place);
     pthread_cond_broadcast(&server->changed);

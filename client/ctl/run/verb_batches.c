@@ -220,19 +220,12 @@ static int open_loader(struct batches_options *o, struct gad_client *client,
     return r;
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static int bench(const struct batches_options *o, struct gad_loader *loader,
                  struct gad_error *error)
 {
     struct gad_batch *batch;
     uint64_t n_batches = 0, n_rows = 0;
-    double begin = now_s();
+    double begin = ctl_now_s();
     int r;
     while ((r = (int)gad_loader_next(loader, -1, &batch, error)) == 0 && batch) {
         n_batches++;
@@ -241,7 +234,7 @@ static int bench(const struct batches_options *o, struct gad_loader *loader,
         if (ctl_was_interrupted())
             return (int)error_set(error, GAD_CANCELLED, NULL, "interrupted");
     }
-    double seconds = now_s() - begin;
+    double seconds = ctl_now_s() - begin;
     uint64_t n_skipped = gad_loader_skipped(loader);
     if (r == 0 && o->json) {
         struct json_object *object = json_object_new_object();

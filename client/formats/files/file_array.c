@@ -92,12 +92,7 @@ int file_array_open(struct gad_client *client, const struct spec *spec, const ch
     int r = open_array(array, spec, name, error);
     if (r == 0)
         r = file_array_select(array, spec, name, error);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return array_settle(array, r, ret_array);
 }
 
 uint64_t file_array_n_bytes(const struct gad_array *array)

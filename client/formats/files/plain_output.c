@@ -101,11 +101,5 @@ int plain_output_new(struct gad_client *client, const struct format_target *targ
         array_new(client, target->spec->format->name, ACCESS_FILE, target->spec->path);
     if (!array)
         return error_from_errno(error, ENOMEM, target->name, "array");
-    int r = make(array, target, header, n_header_bytes, error);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return array_settle(array, make(array, target, header, n_header_bytes, error), ret_array);
 }

@@ -247,12 +247,7 @@ static int open_array(struct many *many, const struct member *member, struct gad
         r = many_fail_changed(many, member, &now);
     if (r == 0)
         r = many_check_inside(many, member, array);
-    if (r) {
-        gad_array_release(array);
-        return r;
-    }
-    *ret_array = array;
-    return 0;
+    return array_settle(array, r, ret_array);
 }
 
 /* is_plain: of the member, read under the lock. */

@@ -229,13 +229,7 @@ static int zarr_open(struct gad_client *client, const struct spec *spec, const c
     if (!source.array)
         return error_from_errno(error, ENOMEM, name, "array");
     source.array->is_writable = for_writing;
-    int r = open_array(&source, error);
-    if (r) {
-        gad_array_release(source.array);
-        return r;
-    }
-    *ret_array = source.array;
-    return 0;
+    return array_settle(source.array, open_array(&source, error), ret_array);
 }
 
 static bool has_dataset(const char *path, const char *dataset)

@@ -30,6 +30,7 @@
 #include "client/lib/jobs/carry.h"
 #include "client/lib/jobs/job.h"
 #include "client/meaning.h"
+#include "client/clock.h"
 #include "proto/error.h"
 #include "proto/system/file_systems.h"
 #include "proto/util.h"
@@ -47,13 +48,6 @@
 #define MAX_PIECE_BYTES (UINT64_C(1) << 30)
 #define QUICK_NS        1000000
 #define SLOW_NS         4000000
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Whether it is one ---------------------------------------------------------------------------- */
 
@@ -168,7 +162,7 @@ bool copy_begin(struct gad_job *job)
                           .source_name = argument->name,
                           .to_name = name ? name : "outputs[0]",
                           .piece_bytes = BUFFER_BYTES,
-                          .began_ns = now_ns()};
+                          .began_ns = clock_now_ns()};
     find_runs(copy);
     return is_the_systems(copy);
 }
@@ -243,7 +237,7 @@ static int copy_piece(struct copy *copy, struct gad_error *error)
     uint64_t whole = copy->piece_bytes - from % BLOCK_BYTES; /* ends where a block does */
     uint64_t most = min_u64(whole, copy->run_bytes - in_run);
     size_t n = 0;
-    int64_t began = now_ns();
+    int64_t began = clock_now_ns();
     int r =
         copy_some(copy, from, copy->to->offset_bytes + copy->done_bytes, (size_t)most, &n, error);
     if (r)
@@ -251,7 +245,7 @@ static int copy_piece(struct copy *copy, struct gad_error *error)
     if (n == 0)
         return source_ends(copy, from + most, error);
     copy->done_bytes += n;
-    int64_t took = now_ns() - began;
+    int64_t took = clock_now_ns() - began;
     if (took < QUICK_NS && n == whole && n < MAX_PIECE_BYTES)
         copy->piece_bytes *= 2;
     else if (took > SLOW_NS && copy->piece_bytes > BUFFER_BYTES)
@@ -289,7 +283,7 @@ static void set_stats(struct gad_job *job)
     struct gad_job_stats *stats = &job->result.stats;
     stats->n_tiles = n_pieces(copy->n_bytes);
     stats->read_bytes = stats->write_bytes = copy->n_bytes;
-    stats->total_s = stats->client_s = (double)(now_ns() - copy->began_ns) * 1e-9;
+    stats->total_s = stats->client_s = (double)(clock_now_ns() - copy->began_ns) * 1e-9;
     snprintf(stats->engine, sizeof(stats->engine), "client");
     snprintf(stats->engine_why, sizeof(stats->engine_why),
              "the elements only change their place: %s",

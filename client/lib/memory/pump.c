@@ -72,13 +72,6 @@ struct work { /* one block, or one of each */
     struct block drain, fill;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Under the lock ------------------------------------------------------------------------------- */
 
 static void feeds_append(struct pump *pump, struct feed *feed)
@@ -108,7 +101,7 @@ static void wish_all(struct pump *pump, enum ring_wish wish)
 static struct feed *find_untold(const struct pump *pump, uint64_t for_ns, const struct feed *but)
 {
     struct feed *feed = pump->feeds;
-    uint64_t now = for_ns > 0 ? now_ns() : 0;
+    uint64_t now = for_ns > 0 ? (uint64_t)clock_now_ns() : 0;
     while (feed &&
            !(feed->n_untold > 0 && feed != but && (for_ns == 0 || now - feed->told_ns >= for_ns)))
         feed = feed->pump_next;
@@ -209,7 +202,7 @@ static void let_go(struct pump *pump, struct feed *feed)
 static void tell(struct pump *pump, struct feed *feed)
 {
     feed->n_untold = 0;
-    feed->told_ns = now_ns();
+    feed->told_ns = (uint64_t)clock_now_ns();
     feed->n_in_hand++;
     pthread_mutex_unlock(&pump->lock);
     feed_tell(feed);
@@ -224,7 +217,7 @@ static void give(struct pump *pump, const struct block *block)
     feed->n_untold++;
     if (is_alone(feed))
         pump->is_in_provider = false;
-    if (!may_wait(feed) && (is_slow(feed) || now_ns() - feed->told_ns >= TELL_NS))
+    if (!may_wait(feed) && (is_slow(feed) || (uint64_t)clock_now_ns() - feed->told_ns >= TELL_NS))
         tell(pump, feed);
     let_go(pump, feed);
 }
@@ -361,10 +354,10 @@ static void serve_provider(struct pump *pump, const struct block *block)
     pthread_mutex_unlock(&pump->lock);
     if (is_kick)
         eventfd_write(pump->kick_fd, 1);
-    uint64_t began_ns = now_ns();
+    uint64_t began_ns = (uint64_t)clock_now_ns();
     feed_serve(block->feed, block->slot, NULL, 0);
     pthread_mutex_lock(&pump->lock);
-    block->feed->took_ns = now_ns() - began_ns;
+    block->feed->took_ns = (uint64_t)clock_now_ns() - began_ns;
     if (block->feed->may_hang)
         come_back(pump, block->feed);
     look_again(pump);

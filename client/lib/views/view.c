@@ -309,12 +309,7 @@ int view_new(struct gad_array *array, const int64_t *start, int ndim,
     if (!view)
         return -ENOMEM;
     r = fill_view(view, array, own_start, ndim, axes, is_empty, error);
-    if (r) {
-        gad_array_release(view);
-        return r;
-    }
-    *ret_view = view;
-    return 0;
+    return array_settle(view, r, ret_view);
 }
 
 /* Public --------------------------------------------------------------------------------------- */
