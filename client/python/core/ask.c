@@ -3,7 +3,7 @@
  * Each is one round trip in one section. Answers are JSON, as the daemon gives them; what they mean
  * is for Python to read.
  */
-#include "core/ask.h"
+#include "core/methods.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  *
  * Called by the module's function of that name.
  */
-#include "core/ask.h"
+#include "core/methods.h"
 #include "core/errors.h"
 
 #include <string.h>

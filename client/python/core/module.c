@@ -20,10 +20,9 @@
 #include "core/array.h"
 #include "core/base.h"
 #include "core/functions/blocks.h"
-#include "core/ask.h"
+#include "core/methods.h"
 #include "core/job.h"
 #include "core/request.h"
-#include "core/run.h"
 #include "core/session.h"
 #include "core/datasets/loader.h"
 

@@ -1,5 +1,5 @@
 /* Pictures: numbers and texts in, a file out. */
-#include "core/ask.h"
+#include "core/methods.h"
 #include "core/errors.h"
 
 #include <stdlib.h>

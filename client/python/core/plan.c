@@ -3,7 +3,7 @@
  * It is asked for once and then only read, without its session: the library's structure is kept,
  * and turned into Python's objects when somebody looks.
  */
-#include "core/run.h"
+#include "core/methods.h"
 #include "core/make.h"
 #include "core/request.h"
 #include "core/typestr.h"

@@ -5,7 +5,7 @@
  * its end, so that nothing is written to its outputs afterwards, unless another exception comes or
  * the daemon does not answer for PATIENCE_NS.
  */
-#include "core/run.h"
+#include "core/methods.h"
 #include "core/job.h"
 #include "core/make.h"
 #include "core/request.h"

@@ -11,7 +11,7 @@
  * session_release(), which never waits. In a child of fork() no section is ever entered.
  */
 #include "core/session.h"
-#include "core/ask.h"
+#include "core/methods.h"
 #include "core/functions/blocks.h"
 #include "core/datasets/loader.h"
 #include "core/linalg/repeating.h"
@@ -20,7 +20,6 @@
 #include "core/linalg/tensor.h"
 #include "core/make.h"
 #include "core/functions/from_function.h"
-#include "core/run.h"
 #include "core/wait.h"
 
 #include <limits.h>

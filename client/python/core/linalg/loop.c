@@ -11,7 +11,6 @@
 
 static void leave(struct loop *loop)
 {
-    loop->is_held = false;
     session_leave(loop->session, loop->section);
 }
 
@@ -20,7 +19,6 @@ static bool enter(struct loop *loop)
 {
     struct gad_error error;
     loop->section = session_enter(loop->session, true);
-    loop->is_held = true;
     return !loop->has_failed && !session_is_closed(loop->session, &error);
 }
 
@@ -60,7 +58,6 @@ bool loop_begin(struct loop *loop, struct session *session, PyObject *callback,
     run->is_cancelled = is_cancelled;
     run->data = loop;
     loop->section = session_enter(session, true);
-    loop->is_held = true;
     if (!session_is_closed(session, &error)) {
         session->link.n_holders++;
         return true;

@@ -9,7 +9,6 @@ struct loop {
     struct session *session;
     struct section section;
     PyObject *callback; /* borrowed; NULL: none */
-    bool is_held;       /* the section is entered */
     bool has_failed;    /* with an exception, which ends the loop */
 };
 

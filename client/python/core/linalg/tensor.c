@@ -5,7 +5,7 @@
 #include "core/linalg/tensor.h"
 #include "core/linalg/loop.h"
 #include "core/make.h"
-#include "core/run.h"
+#include "core/methods.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -295,12 +295,6 @@ class BlockSource(Source):
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self._dtype
-
-    def argument(self) -> object:
-        return self
-
-    def same(self) -> Hashable:
-        return id(self)
 
     def text(self) -> str:
         return f"map_blocks({self._call.name})"

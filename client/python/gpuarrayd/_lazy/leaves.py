@@ -132,9 +132,6 @@ class FileSource(Source):
         found: np.dtype[np.generic] = np.dtype(self.typestr)
         return found.newbyteorder("=")
 
-    def argument(self) -> object:
-        return self
-
     def same(self) -> Hashable:
         return self.place, self.mode, bool(self.masking), self._identity
 

@@ -47,9 +47,6 @@ class ManySource(Source):
         found: np.dtype[np.generic] = np.dtype(self.typestr)
         return found.newbyteorder("=")
 
-    def argument(self) -> object:
-        return self
-
     def same(self) -> Hashable:
         return self.places, self.axis, self.is_new_axis, bool(self.masking)
 

@@ -9,7 +9,7 @@ computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,12 +69,6 @@ class Moved(Source):
             kinds = {Lazy._of(piece.node).dtype for piece in self.pieces}
             self._dtype = np.result_type(*kinds)
         return self._dtype
-
-    def argument(self) -> object:
-        return self
-
-    def same(self) -> Hashable:
-        return id(self)
 
     def text(self) -> str:
         return "an array of pieces"

@@ -58,12 +58,6 @@ class Positions(Source):
     def dtype(self) -> np.dtype[Any]:
         return np.dtype("i8")
 
-    def argument(self) -> object:
-        return self
-
-    def same(self) -> Hashable:
-        return id(self)
-
     def text(self) -> str:
         return "where a mask is true"
 

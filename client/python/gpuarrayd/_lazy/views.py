@@ -259,8 +259,3 @@ def permuted(node: Node, order: Sequence[int]) -> Node:
     if list(order) == list(range(len(order))):
         return node
     return viewed(node, (0,) * len(order), tuple([(axis, node.shape[axis], 1) for axis in order]))
-
-
-def is_source(node: Node) -> bool:
-    """Whether it is read as it is, so that parts of it are parts of a source."""
-    return isinstance(node, (ArraySource, FileSource, ViewSource))

@@ -8,7 +8,7 @@ is then the __cause__ of its error.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -99,9 +99,6 @@ class GeneratorSource(Source):
 
     def argument(self) -> object:
         return self if self.chunk is None else self.chunk
-
-    def same(self) -> Hashable:
-        return id(self)
 
     def text(self) -> str:
         name = getattr(self._made, "__name__", type(self._made).__name__)
