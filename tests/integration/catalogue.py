@@ -438,6 +438,13 @@ def assert_same(got, want, what=""):
     assert ok.all(), f"{what}: {first_bad(ok, got, want, (), 'NumPy')}"
 
 
+def same(got, want):
+    """The same dtype, shape and values; NaN is NaN."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
+
+
 # -- asking -------------------------------------------------------------------------------------
 
 def used(texts, arguments):

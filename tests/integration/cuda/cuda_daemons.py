@@ -30,6 +30,16 @@ def daemon():
     assert engine["restarts"] == 0, engine
 
 
+@pytest.fixture(scope="module")
+def both():
+    """A daemon with a CPU worker and a device's."""
+    d = conftest.Daemon(engine="auto")
+    d.wait_for_state("ready", "cpu")
+    d.wait_for_state("ready")
+    yield d
+    d.stop()
+
+
 @pytest.fixture
 def start(start):
     return lambda **kwargs: start(**{"engine": "cuda", **kwargs})

@@ -13,7 +13,7 @@ import pytest
 import conftest
 import wire
 from catalogue import ask, assert_same
-from cuda_daemons import daemon, double, needs_double, start  # noqa: F401: fixtures
+from cuda_daemons import both, daemon, double, needs_double, start  # noqa: F401: fixtures
 from trees import Trees
 from wire import Error, described, file_at
 
@@ -229,16 +229,6 @@ def test_a_region_used_again_may_be_registered(daemon, w):
 
 
 # -- two engines --------------------------------------------------------------------------------
-
-@pytest.fixture(scope="module")
-def both():
-    """A daemon with a CPU worker and a device's."""
-    d = conftest.Daemon(engine="auto")
-    d.wait_for_state("ready", "cpu")
-    d.wait_for_state("ready")
-    yield d
-    d.stop()
-
 
 def run_on(w, engine, texts, arguments):
     outputs = [{"expr": text} for text in texts]

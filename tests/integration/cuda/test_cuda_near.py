@@ -6,10 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
-import conftest
 import test_near
 import wire
-from cuda_daemons import daemon, start  # noqa: F401: fixtures
+from cuda_daemons import both, daemon, start  # noqa: F401: fixtures
 from test_near import (  # noqa: F401
     MODES,
     check_files,
@@ -24,16 +23,6 @@ from test_near import (  # noqa: F401
 
 # Under the sanitizers the kernels run in the runner of the device's kernels.
 pytestmark = [*test_near.pytestmark, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def both():
-    """A daemon with a CPU worker and a device's."""
-    d = conftest.Daemon(engine="auto")
-    d.wait_for_state("ready", "cpu")
-    d.wait_for_state("ready")
-    yield d
-    d.stop()
 
 
 def laid_out(whole, shape, rng):

@@ -7,8 +7,8 @@ import pytest
 
 import test_windows
 import wire
-from cuda_daemons import daemon, start  # noqa: F401: fixtures
-from test_cuda_near import both, laid_out, run_to  # noqa: F401: a fixture
+from cuda_daemons import both, daemon, start  # noqa: F401: fixtures
+from test_cuda_near import laid_out, run_to
 from test_windows import (  # noqa: F401
     MODES,
     test_kernels,

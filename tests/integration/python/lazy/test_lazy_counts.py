@@ -4,17 +4,11 @@ inside of expressions, into destinations, and what is refused when it is compute
 import numpy as np
 import pytest
 
-from catalogue import DTYPES, NUMPY_2, specials
+from catalogue import DTYPES, NUMPY_2, same, specials
 
 pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's promotion")
 INTEGERS = [dtype for dtype in DTYPES if np.dtype(dtype).kind in "iu"]
 NUMBERS = [dtype for dtype in DTYPES if dtype != "?"]
-
-
-def same(got, want):
-    got, want = np.asarray(got), np.asarray(want)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
 
 
 def sample(dtype, shape=(30, 40), seed=1):

@@ -4,19 +4,13 @@ into destinations."""
 import numpy as np
 import pytest
 
-from catalogue import DTYPES, NUMPY_2
+from catalogue import DTYPES, NUMPY_2, same
 
 pytestmark = pytest.mark.skipif(not NUMPY_2, reason="needs NumPy 2's dtypes of quantiles")
 NUMBERS = [dtype for dtype in DTYPES if dtype != "?"]
 METHODS = ("linear lower higher nearest midpoint inverted_cdf averaged_inverted_cdf "
            "closest_observation interpolated_inverted_cdf hazen weibull median_unbiased "
            "normal_unbiased").split()
-
-
-def same(got, want):
-    got, want = np.asarray(got), np.asarray(want)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
 
 
 def sample(dtype, shape=(6, 7, 8), seed=1):

@@ -7,13 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from catalogue import DTYPES, specials
-
-
-def same(got, want):
-    got, want = np.asarray(got), np.asarray(want)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    assert np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
+from catalogue import DTYPES, same, specials
 
 
 def cube(dtype, seed=1):

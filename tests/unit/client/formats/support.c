@@ -113,6 +113,20 @@ struct gad_array *create_ok(const char *spec, enum dtype dtype, int ndim, const 
     return array;
 }
 
+void commit_ok(struct gad_array *array)
+{
+    int r = array->commit(array, &last_error);
+    cr_assert(r == 0, "%s", last_error.message);
+    array->is_committed = true;
+}
+
+void expect_shape(const struct gad_array *array, const char *wanted)
+{
+    char found[96];
+    array_format_shape(array->info.ndim, array->info.shape, found, sizeof(found));
+    cr_assert(eq(str, found, (char *)wanted));
+}
+
 /* Every failure is also checked for leaks of descriptors and a filled error. */
 static const char *outcome(int r, struct gad_array **array, int n_descriptors)
 {

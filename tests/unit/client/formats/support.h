@@ -27,6 +27,8 @@ void npy_put_counting(const char *path, bool is_big_endian, const char *shape, i
 /* Opens or stops the test. */
 struct gad_array *open_ok(const char *spec);
 struct gad_array *create_ok(const char *spec, enum dtype dtype, int ndim, const int64_t *shape);
+void commit_ok(struct gad_array *array);
+void expect_shape(const struct gad_array *array, const char *wanted); /* "(5, 3)" */
 /* The word of the failure, or "ok"; the error is kept in last_error. */
 const char *open_word(const char *spec);
 const char *open_in_place_word(const char *spec);

@@ -4,6 +4,7 @@
 #include "client/clock.h"
 #include "client/formats/files/file_claim.h"
 #include "client/formats/hdf5/hdf5_names.h"
+#include "proto/packet.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -24,6 +25,12 @@ static int commit(struct gad_array *array)
     return r;
 }
 
+static void commit_and_release(struct gad_array *array)
+{
+    commit_ok(array);
+    gad_array_release(array);
+}
+
 static struct gad_array *make(const char *spec, bool replace, double first)
 {
     struct gad_array *array = NULL;
@@ -39,9 +46,7 @@ static struct gad_array *make(const char *spec, bool replace, double first)
 
 static void make_and_commit(const char *spec, bool replace, double first)
 {
-    struct gad_array *array = make(spec, replace, first);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(make(spec, replace, first));
 }
 
 static void expect(const char *spec, double first)
@@ -98,8 +103,7 @@ Test(hdf5_output, a_new_file_appears_with_the_commit)
     cr_assert(eq(int, (int)array->access, ACCESS_FILE));
     cr_assert(array->is_writable);
     cr_assert(eq(int, fcntl(array->fd, F_GETFL) & (O_ACCMODE | O_APPEND), O_RDWR));
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(array);
     cr_assert(eq(int, folder_count(), 1));
     cr_assert(eq(int, descriptor_count(), n));
     expect("r.h5:/g/h/d", 3);
@@ -120,14 +124,12 @@ Test(hdf5_output, several_new_datasets_share_a_file)
     cr_assert(symlink("r.h5", "link.h5") == 0);
     struct gad_array *a = make("r.h5:a", false, 1), *b = make("./r.h5:g/b", false, 2);
     struct gad_array *c = make("link.h5:c", false, 3), *d = make("r.h5:d", false, 4);
-    cr_assert(commit(b) == 0, "%s", last_error.message);
+    commit_ok(b);
     expect("r.h5:g/b", 2);
     gad_array_release(d);
-    cr_assert(commit(a) == 0, "%s", last_error.message);
-    gad_array_release(a);
+    commit_and_release(a);
     gad_array_release(b);
-    cr_assert(commit(c) == 0, "%s", last_error.message);
-    gad_array_release(c);
+    commit_and_release(c);
     expect("r.h5:a", 1);
     expect("r.h5:g/b", 2);
     expect("r.h5:c", 3);
@@ -139,8 +141,7 @@ Test(hdf5_output, one_of_several_may_go_before_any_commit)
 {
     struct gad_array *a = make("r.h5:a", false, 1), *b = make("r.h5:b", false, 2);
     gad_array_release(a);
-    cr_assert(commit(b) == 0, "%s", last_error.message);
-    gad_array_release(b);
+    commit_and_release(b);
     expect("r.h5:b", 2);
     cr_assert(eq(int, count_links("r.h5"), 1));
 }
@@ -154,8 +155,7 @@ Test(hdf5_output, an_existing_file_keeps_its_other_datasets)
         expect("r.h5:a", 0);
         cr_assert(eq(str, (char *)open_word("r.h5:g/new/d"), "not-found"));
         cr_assert(strstr(last_error.message, ".gpuarrayd") == NULL);
-        cr_assert(commit(array) == 0, "%s", last_error.message);
-        gad_array_release(array);
+        commit_and_release(array);
         expect("r.h5:g/new/d", 7);
         expect_read("r.h5", "g/new/d", 7);
         expect("r.h5:a", 0);
@@ -189,8 +189,7 @@ Test(hdf5_output, an_existing_dataset_is_replaced_only_when_asked)
                  "bad-argument"));
     struct gad_array *array = make("r.h5:g/b", true, 9);
     expect("r.h5:g/b", 0);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(array);
     expect("r.h5:g/b", 9);
     cr_assert(eq(int, count_links("r.h5"), 3));
 }
@@ -245,8 +244,8 @@ Test(hdf5_output, joins_a_new_file_that_another_has_made_meanwhile)
     }
     int status;
     cr_assert(waitpid(child, &status, 0) == child && status == 0);
-    cr_assert(commit(plain) == 0, "%s", last_error.message);
-    cr_assert(commit(packed) == 0, "%s", last_error.message);
+    commit_ok(plain);
+    commit_ok(packed);
     gad_array_release(plain);
     gad_array_release(packed);
     expect("r.h5:c", 3);
@@ -268,7 +267,7 @@ Test(hdf5_output, may_go_into_the_file_that_is_read)
     double *values = elements_by_blocks(p, 8);
     cr_assert(values[1199] == 1199);
     free(values);
-    cr_assert(commit(out) == 0, "%s", last_error.message);
+    commit_ok(out);
     values = elements_by_blocks(b, 8);
     cr_assert(values[1199] == 1199);
     free(values);
@@ -287,8 +286,7 @@ Test(hdf5_output, a_file_locked_by_another_is_busy)
     cr_assert(eq(str, (char *)create_word("r.h5:d", false, DTYPE_BOOL, 2, shape), "busy"));
     cr_assert(flock(fd, LOCK_UN) == 0);
     struct gad_array *array = make("r.h5:d", false, 1);
-    cr_assert(commit(array) == 0);
-    gad_array_release(array);
+    commit_and_release(array);
     close(fd);
 }
 
@@ -298,8 +296,7 @@ Test(hdf5_output, every_dtype_is_read_back)
         char spec[32];
         snprintf(spec, sizeof(spec), "r.h5:%s", dtype_name((enum dtype)dtype));
         struct gad_array *array = create_ok(spec, (enum dtype)dtype, 2, shape);
-        cr_assert(commit(array) == 0);
-        gad_array_release(array);
+        commit_and_release(array);
         array = open_ok(spec);
         cr_assert(eq(int, (int)array->info.dtype, dtype));
         cr_assert(not(array->info.is_swapped));
@@ -314,11 +311,9 @@ Test(hdf5_output, no_dimensions_and_no_elements_are_possible)
     struct gad_array *array = create_ok("r.h5:scalar", DTYPE_FLOAT64, 0, NULL);
     const double value = 42;
     write_elements(array, &value);
-    cr_assert(commit(array) == 0);
-    gad_array_release(array);
+    commit_and_release(array);
     array = create_ok("r.h5:empty", DTYPE_FLOAT32, 3, empty);
-    cr_assert(commit(array) == 0);
-    gad_array_release(array);
+    commit_and_release(array);
     expect("r.h5:scalar", 42);
     array = open_ok("r.h5:empty");
     cr_assert(eq(int, array->info.ndim, 3));
@@ -383,8 +378,7 @@ Test(hdf5_output, a_small_tmpfs_holds_what_it_can)
     mount_small_tmpfs("t");
     cr_assert(eq(str, (char *)create_word("t/a.h5:d", true, DTYPE_INT8, 1, does_not), "no-space"));
     struct gad_array *array = create_ok("t/a.h5:d", DTYPE_INT8, 1, fits);
-    cr_assert(commit(array) == 0);
-    gad_array_release(array);
+    commit_and_release(array);
     cr_assert(eq(str, (char *)create_word("t/a.h5:e", true, DTYPE_INT8, 1, does_not), "no-space"));
     cr_assert(eq(int, count_links("t/a.h5"), 1));
     gad_array_release(open_ok("t/a.h5:d"));
@@ -392,37 +386,6 @@ Test(hdf5_output, a_small_tmpfs_holds_what_it_can)
 }
 
 /* What is still being written to --------------------------------------------------------------- */
-
-static void send_fd(int socket, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {"d", 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof(control.bytes)};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-    cr_assert(eq(i64, sendmsg(socket, &message, 0), 1));
-}
-
-static int receive_fd(int socket)
-{
-    char byte, control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-    struct iovec part = {&byte, 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
-    int fd;
-    cr_assert(eq(i64, recvmsg(socket, &message, 0), 1));
-    memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-    return fd;
-}
 
 /* A process hands its new dataset over, as to a daemon, and is killed. Returns the descriptor. */
 static int killed_output(const char *spec, uint64_t *ret_offset_bytes)
@@ -433,11 +396,15 @@ static int killed_output(const char *spec, uint64_t *ret_offset_bytes)
     if (pid == 0) {
         const struct gad_array *array = make(spec, false, 0);
         cr_assert(eq(i64, write(ends[1], &array->offset_bytes, 8), 8));
-        send_fd(ends[1], array->fd);
+        cr_assert(eq(i64, packet_send(ends[1], "d", 1, &array->fd, 1, 0), 1));
         raise(SIGKILL);
     }
     cr_assert(eq(i64, read(ends[0], ret_offset_bytes, 8), 8));
-    int fd = receive_fd(ends[0]);
+    char byte;
+    int fd;
+    unsigned n_fds;
+    cr_assert(eq(i64, packet_receive(ends[0], &byte, 1, &fd, 1, &n_fds, 0), 1));
+    cr_assert(eq(uint, n_fds, 1));
     close(ends[0]);
     close(ends[1]);
     waitpid(pid, NULL, 0);
@@ -461,8 +428,7 @@ Test(hdf5_output, takes_no_place_to_which_a_killed_client_s_job_still_writes)
     cr_assert(eq(int, count_links("r.h5"), 4));
     struct gad_array *array = make("r.h5:d", false, 1);
     write_late(fd, offset_bytes);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(array);
     make_and_commit("r.h5:e", false, 2);
     write_late(fd, offset_bytes);
     expect("r.h5:a", 0);
@@ -520,12 +486,11 @@ Test(hdf5_output, that_is_committed_claims_nothing_though_it_is_kept)
     struct gad_array *array = make("r.h5:d", false, 1);
     uint64_t offset_bytes = array->offset_bytes;
     int fd = fcntl(array->fd, F_DUPFD_CLOEXEC, 3);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
+    commit_ok(array);
     delete_link("r.h5", "d");
     struct gad_array *next = make("r.h5:e", false, 2);
     cr_assert(do_meet(next->offset_bytes, offset_bytes), "HDF5 gives the place again");
-    cr_assert(commit(next) == 0, "%s", last_error.message);
-    gad_array_release(next);
+    commit_and_release(next);
     gad_array_release(array);
     close(fd);
     expect("r.h5:e", 2);
@@ -535,7 +500,7 @@ Test(hdf5_output, waits_for_a_place_that_others_have_freed_too_early)
 {
     put_thrifty("r.h5");
     struct gad_array *array = make("r.h5:d", false, 1);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
+    commit_ok(array);
     uint64_t offset_bytes = array->offset_bytes;
     gad_array_release(array);
     int fd = open("r.h5", O_RDWR | O_CLOEXEC);
@@ -551,8 +516,7 @@ Test(hdf5_output, waits_for_a_place_that_others_have_freed_too_early)
     array = make("r.h5:e", false, 2);
     cr_assert(do_meet(array->offset_bytes, offset_bytes));
     cr_assert(eq(i32, clock_left_ms(deadline), 0), "until the claim was gone");
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(array);
     waitpid(pid, NULL, 0);
     expect("r.h5:e", 2);
 }
@@ -561,7 +525,7 @@ Test(hdf5_output, that_replaces_another_frees_no_place_to_which_somebody_writes)
 {
     put_existing("r.h5", 0);
     struct gad_array *array = make("r.h5:d", false, 1);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
+    commit_ok(array);
     uint64_t offset_bytes = array->offset_bytes;
     gad_array_release(array);
     int fd = open("r.h5", O_RDWR | O_CLOEXEC);
@@ -570,8 +534,7 @@ Test(hdf5_output, that_replaces_another_frees_no_place_to_which_somebody_writes)
     cr_assert(eq(int, count_links("r.h5"), 5), "the old one stays, hidden");
     array = make("r.h5:e", false, 3);
     write_late(fd, offset_bytes);
-    cr_assert(commit(array) == 0, "%s", last_error.message);
-    gad_array_release(array);
+    commit_and_release(array);
     expect("r.h5:d", 2);
     expect("r.h5:e", 3);
     close(fd);
@@ -597,7 +560,7 @@ Test(hdf5_output, follows_no_links_that_others_have_hidden)
 Test(hdf5_output, of_several_in_a_new_file_that_go_leave_the_others)
 {
     struct gad_array *a = make("r.h5:a", false, 1), *b = make("r.h5:b", false, 2);
-    cr_assert(commit(b) == 0, "%s", last_error.message);
+    commit_ok(b);
     gad_array_release(a);
     cr_assert(eq(int, count_links("r.h5"), 1));
     gad_array_release(b);

@@ -17,13 +17,6 @@ static const struct many *many_of(const struct gad_array *array)
     return array->provider_state;
 }
 
-static void expect_shape(const struct gad_array *array, const char *wanted)
-{
-    char found[96];
-    array_format_shape(array->info.ndim, array->info.shape, found, sizeof(found));
-    cr_assert(eq(str, found, (char *)wanted));
-}
-
 /* That its elements are first, first + 1, ... in blocks of every size. */
 static void expect_counting(const struct gad_array *array, int first)
 {

@@ -5,13 +5,6 @@
 
 TestSuite(many_select, .init = folder_make, .fini = folder_remove);
 
-static void expect_shape(const struct gad_array *array, const char *wanted)
-{
-    char found[96];
-    array_format_shape(array->info.ndim, array->info.shape, found, sizeof(found));
-    cr_assert(eq(str, found, (char *)wanted));
-}
-
 /* What NumPy would have of the whole, element by element, from 0, 1, 2, ... in C order. */
 static void expect_selected(const char *spec, int ndim, const int64_t *shape)
 {

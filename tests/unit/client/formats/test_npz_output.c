@@ -8,13 +8,6 @@ TestSuite(npz_output, .init = folder_make, .fini = folder_remove);
 
 static const int64_t shape[2] = {30, 40};
 
-static void commit_ok(struct gad_array *array)
-{
-    int r = array->commit(array, &last_error);
-    cr_assert(r == 0, "%s", last_error.message);
-    array->is_committed = true;
-}
-
 static void fill(const struct gad_array *array, int first)
 {
     int32_t values[1200];

@@ -16,13 +16,6 @@ TestSuite(outputs, .init = folder_make, .fini = folder_remove);
 
 static const int64_t shape[2] = {3, 4};
 
-static void commit_ok(struct gad_array *array)
-{
-    int r = array->commit(array, &last_error);
-    cr_assert(r == 0, "%s", last_error.message);
-    array->is_committed = true;
-}
-
 static void make_and_commit(const char *spec)
 {
     struct gad_array *array = create_ok(spec, DTYPE_INT32, 2, shape);

@@ -26,13 +26,6 @@ static void drain_all(const struct gad_array *array, int32_t first)
     cr_assert(eq(int, array->provider->drain(array->provider_state, origin, shape, values), 0));
 }
 
-static void commit_ok(struct gad_array *array)
-{
-    int r = array->commit(array, &last_error);
-    cr_assert(r == 0, "%s", last_error.message);
-    array->is_committed = true;
-}
-
 static struct gad_array *create_stored(const char *spec, const struct gad_storage *storage)
 {
     struct gad_array *array = NULL;

@@ -1,32 +1,19 @@
 #include "client/scan/scan_reader.h"
-#include "client/scan/scan_server.h"
-#include "proto/util.h"
 
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #define N_CHUNKS    40u
 #define CHUNK_BYTES (1u << 20)
 #define ABSENT      3u
 #define DAMAGED     5u
 
-/* Chunks of one value each, as they are stored; one was never written, and one is too short. */
-static const struct scan_head head = {
-    .n_chunks = N_CHUNKS, .chunk_bytes = CHUNK_BYTES, .n_files = 1};
+#include "described.h"
 
 struct whole {
-    struct scan_description description;
-    struct codec_packing kind;
-    struct scan_file file;
-    struct scan_entry entries[N_CHUNKS];
-    int file_fd;
+    struct described of;
     struct scan_server *server;
     unsigned place;
     struct scan_reader *reader;
@@ -46,40 +33,20 @@ static void *hear(void *argument)
     return NULL;
 }
 
-static void describe(struct whole *whole)
+/* One was never written, and one is too short. */
+static void describe_whole(struct whole *whole)
 {
-    _cleanup_free_ char *bytes = malloc(CHUNK_BYTES);
-    *whole = (struct whole){.file_fd = memfd_create("chunks", MFD_CLOEXEC)};
-    whole->description = (struct scan_description){.n_chunks = N_CHUNKS,
-                                                   .chunk_bytes = CHUNK_BYTES,
-                                                   .n_files = 1,
-                                                   .n_kinds = 1,
-                                                   .files = &whole->file,
-                                                   .kinds = &whole->kind,
-                                                   .entries = whole->entries};
-    whole->kind.pipeline =
-        (struct codec_pipeline){.n_steps = 1, .steps = {{.codec = codec_of_name("deflate")}}};
-    for (unsigned i = 0; i < N_CHUNKS; i++) {
-        memset(bytes, (int)i + 1, CHUNK_BYTES);
-        whole->entries[i] = (struct scan_entry){.offset_bytes = (uint64_t)i * CHUNK_BYTES,
-                                                .size_bytes = CHUNK_BYTES,
-                                                .n_bytes = CHUNK_BYTES,
-                                                .skipped = 1};
-        cr_assert(eq(long, pwrite(whole->file_fd, bytes, CHUNK_BYTES, (off_t)i * CHUNK_BYTES),
-                     CHUNK_BYTES));
-    }
-    struct stat st;
-    cr_assert(eq(int, fstat(whole->file_fd, &st), 0));
-    scan_file_of(&st, &whole->file);
-    whole->entries[ABSENT].offset_bytes = SCAN_ABSENT;
-    whole->entries[DAMAGED].size_bytes /= 2;
+    *whole = (struct whole){.server = NULL};
+    describe(&whole->of);
+    whole->of.entries[ABSENT].offset_bytes = SCAN_ABSENT;
+    whole->of.entries[DAMAGED].size_bytes /= 2;
 }
 
 static int open_again(void *state, uint32_t file)
 {
     const struct whole *whole = state;
     cr_assert(eq(uint, file, 0));
-    return fcntl(whole->file_fd, F_DUPFD_CLOEXEC, 3);
+    return fcntl(whole->of.file_fd, F_DUPFD_CLOEXEC, 3);
 }
 
 static struct scan_access access_to(struct whole *whole)
@@ -91,14 +58,14 @@ static int new_reader(struct whole *whole, int socket_take, int timeout_ms,
                       struct scan_reader **ret)
 {
     const struct scan_access access = access_to(whole);
-    return scan_reader_new(socket_take, &whole->description, &access, timeout_ms, ret);
+    return scan_reader_new(socket_take, &whole->of.description, &access, timeout_ms, ret);
 }
 
 static void make(struct whole *whole)
 {
     int pair[2];
-    describe(whole);
-    cr_assert(eq(int, scan_server_new(&head, &whole->description, 2, &whole->server), 0));
+    describe_whole(whole);
+    cr_assert(eq(int, scan_server_new(&head, &whole->of.description, 2, &whole->server), 0));
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     cr_assert(eq(int, scan_server_join(whole->server, pair[1], &whole->place), 0));
     cr_assert(eq(int, pthread_create(&whole->ear, NULL, hear, whole), 0));
@@ -117,7 +84,7 @@ static void end(struct whole *whole)
     scan_reader_free(whole->reader);
     if (whole->server)
         end_server(whole);
-    close(whole->file_fd);
+    close(whole->of.file_fd);
 }
 
 struct seen {
@@ -156,8 +123,8 @@ Test(scan_reader, leaves_also_where_somebody_has_a_copy_of_its_socket)
 {
     struct whole whole;
     int pair[2], copy;
-    describe(&whole);
-    cr_assert(eq(int, scan_server_new(&head, &whole.description, 1, &whole.server), 0));
+    describe_whole(&whole);
+    cr_assert(eq(int, scan_server_new(&head, &whole.of.description, 1, &whole.server), 0));
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     cr_assert(eq(int, scan_server_join(whole.server, pair[1], &whole.place), 0));
     cr_assert(eq(int, pthread_create(&whole.ear, NULL, hear, &whole), 0));
@@ -169,7 +136,7 @@ Test(scan_reader, leaves_also_where_somebody_has_a_copy_of_its_socket)
     cr_assert(eq(int, scan_server_hear(whole.server, whole.place), -EPIPE));
     scan_server_free(whole.server);
     close(copy);
-    close(whole.file_fd);
+    close(whole.of.file_fd);
 }
 
 Test(scan_reader, files_that_are_others_are_not_shown)
@@ -178,13 +145,13 @@ Test(scan_reader, files_that_are_others_are_not_shown)
     struct whole whole;
     int pair[2];
     char byte;
-    describe(&whole);
-    whole.file.inode++;
+    describe_whole(&whole);
+    whole.of.file.inode++;
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     cr_assert(eq(int, new_reader(&whole, pair[0], 1000, &reader), -ESTALE));
     cr_assert(eq(long, recv(pair[1], &byte, 1, 0), 0));
     close(pair[1]);
-    close(whole.file_fd);
+    close(whole.of.file_fd);
 }
 
 Test(scan_reader, a_circle_has_every_chunk_once)
@@ -292,29 +259,18 @@ Test(scan_reader, ends_with_what_is_said)
 /* A process that is none. ring_fd -1: no descriptor. */
 static int greeted(uint64_t magic, int ring_fd, size_t n_bytes)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
     struct scan_welcome welcome = {.magic = magic};
-    struct iovec part = {.iov_base = &welcome, .iov_len = n_bytes};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = ring_fd < 0 ? NULL : &control,
-                             .msg_controllen = ring_fd < 0 ? 0 : sizeof(control)};
     struct scan_reader *reader = NULL;
     struct whole whole;
     int pair[2];
-    describe(&whole);
-    memcpy(CMSG_DATA(&control.header), &ring_fd, sizeof(ring_fd));
+    describe_whole(&whole);
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
-    cr_assert(eq(long, sendmsg(pair[1], &message, 0), (long)n_bytes));
+    cr_assert(eq(long, packet_send(pair[1], &welcome, n_bytes, &ring_fd, ring_fd >= 0, 0),
+                 (long)n_bytes));
     int r = new_reader(&whole, pair[0], 1000, &reader);
     cr_assert(eq(ptr, reader, NULL));
     close(pair[1]);
-    close(whole.file_fd);
+    close(whole.of.file_fd);
     return r;
 }
 
@@ -342,12 +298,12 @@ Test(scan_reader, nobody_greets)
     struct scan_reader *reader;
     struct whole whole;
     int pair[2];
-    describe(&whole);
+    describe_whole(&whole);
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     cr_assert(eq(int, new_reader(&whole, pair[0], 1, &reader), -ETIMEDOUT));
     close(pair[1]);
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     close(pair[1]);
     cr_assert(eq(int, new_reader(&whole, pair[0], 1000, &reader), -EPIPE));
-    close(whole.file_fd);
+    close(whole.of.file_fd);
 }

@@ -1,62 +1,24 @@
-#include "client/scan/scan_flow.h"
-#include "client/scan/scan_server.h"
-#include "proto/util.h"
-
-#include <criterion/criterion.h>
-#include <criterion/new/assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
-/* Chunks of one byte value each, as they are stored: a step that is skipped. Their size makes the
- * ring short, so readers wait for it and are waited for. */
+/* Their size makes the ring short, so readers wait for it and are waited for. */
 #define N_CHUNKS    24u
 #define CHUNK_BYTES (2u << 20)
 #define N_READERS   3u
-
-static const struct scan_head head = {
-    .n_chunks = N_CHUNKS, .chunk_bytes = CHUNK_BYTES, .n_files = 1};
+#include "described.h"
 
 struct whole {
-    struct scan_description description;
-    struct codec_packing kind;
-    struct scan_file file;
-    struct scan_entry entries[N_CHUNKS];
-    int file_fd;
+    struct described of;
     struct scan_server *server;
 };
 
 static void make(struct whole *whole)
 {
-    _cleanup_free_ char *bytes = malloc(CHUNK_BYTES);
-    *whole = (struct whole){.file_fd = memfd_create("chunks", MFD_CLOEXEC)};
-    whole->description = (struct scan_description){.n_chunks = N_CHUNKS,
-                                                   .chunk_bytes = CHUNK_BYTES,
-                                                   .n_files = 1,
-                                                   .n_kinds = 1,
-                                                   .files = &whole->file,
-                                                   .kinds = &whole->kind,
-                                                   .entries = whole->entries};
-    whole->kind.pipeline =
-        (struct codec_pipeline){.n_steps = 1, .steps = {{.codec = codec_of_name("deflate")}}};
-    for (unsigned i = 0; i < N_CHUNKS; i++) {
-        memset(bytes, (int)i + 1, CHUNK_BYTES);
-        whole->entries[i] = (struct scan_entry){.offset_bytes = (uint64_t)i * CHUNK_BYTES,
-                                                .size_bytes = CHUNK_BYTES,
-                                                .n_bytes = CHUNK_BYTES,
-                                                .skipped = 1};
-        cr_assert(eq(long, pwrite(whole->file_fd, bytes, CHUNK_BYTES, (off_t)i * CHUNK_BYTES),
-                     CHUNK_BYTES));
-    }
-    struct stat st;
-    cr_assert(eq(int, fstat(whole->file_fd, &st), 0));
-    scan_file_of(&st, &whole->file);
-    cr_assert(eq(int, scan_server_new(&head, &whole->description, 2, &whole->server), 0));
+    describe(&whole->of);
+    cr_assert(eq(int, scan_server_new(&head, &whole->of.description, 2, &whole->server), 0));
 }
 
 struct reader {
@@ -72,15 +34,13 @@ struct reader {
 
 static void welcome(struct reader *reader)
 {
-    char control[CMSG_SPACE(sizeof(int))];
     struct scan_welcome welcome;
-    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
-    cr_assert(eq(long, recvmsg(reader->socket, &message, MSG_CMSG_CLOEXEC), sizeof(welcome)));
-    memcpy(&reader->ring_fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+    unsigned n_fds;
+    cr_assert(eq(
+        long,
+        packet_receive(reader->socket, &welcome, sizeof(welcome), &reader->ring_fd, 1, &n_fds, 0),
+        sizeof(welcome)));
+    cr_assert(eq(uint, n_fds, 1));
     reader->next = welcome.first;
     scan_layout(CHUNK_BYTES, &reader->layout);
     reader->ring = mmap(NULL, reader->layout.size_bytes, PROT_READ, MAP_SHARED, reader->ring_fd, 0);
@@ -89,19 +49,7 @@ static void welcome(struct reader *reader)
 
 static void show(struct reader *reader, struct scan_show show, int fd)
 {
-    union {
-        struct cmsghdr header;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    struct iovec part = {.iov_base = &show, .iov_len = sizeof(show)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-    cr_assert(eq(long, sendmsg(reader->socket, &message, 0), sizeof(show)));
+    cr_assert(eq(long, packet_send(reader->socket, &show, sizeof(show), &fd, 1, 0), sizeof(show)));
 }
 
 static void join(struct whole *whole, struct reader *reader)
@@ -111,7 +59,7 @@ static void join(struct whole *whole, struct reader *reader)
     cr_assert(eq(int, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0));
     reader->socket = pair[0];
     cr_assert(eq(int, scan_server_join(whole->server, pair[1], &reader->place), 0));
-    show(reader, (struct scan_show){SCAN_MAGIC, 0, 1}, whole->file_fd);
+    show(reader, (struct scan_show){SCAN_MAGIC, 0, 1}, whole->of.file_fd);
     cr_assert(eq(int, scan_server_hear(whole->server, reader->place), 0));
     welcome(reader);
 }
@@ -167,7 +115,7 @@ static void part(struct reader *reader)
 static void end(struct whole *whole)
 {
     scan_server_free(whole->server);
-    close(whole->file_fd);
+    close(whole->of.file_fd);
 }
 
 Test(scan_server, readers_at_once_each_get_a_circle)
@@ -253,7 +201,7 @@ Test(scan_server, who_has_not_opened_the_file_sees_nothing)
     struct whole whole;
     char path[64], byte;
     make(&whole);
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", whole.file_fd);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", whole.of.file_fd);
     int other = memfd_create("other", MFD_CLOEXEC), pipes[2];
     int as_path = open(path, O_PATH | O_CLOEXEC), for_writing = open(path, O_WRONLY | O_CLOEXEC);
     cr_assert(eq(int, pipe(pipes), 0));
@@ -264,9 +212,9 @@ Test(scan_server, who_has_not_opened_the_file_sees_nothing)
                  {good, as_path},
                  {good, for_writing},
                  {good, pipes[0]},
-                 {later, whole.file_fd},
-                 {{SCAN_MAGIC, 0, 2}, whole.file_fd},
-                 {{7, 0, 1}, whole.file_fd}};
+                 {later, whole.of.file_fd},
+                 {{SCAN_MAGIC, 0, 2}, whole.of.file_fd},
+                 {{7, 0, 1}, whole.of.file_fd}};
     for (unsigned i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct reader reader = {.whole = &whole};
         int pair[2];

@@ -110,3 +110,19 @@ void expect_results(const struct expected *cases, size_t n)
         expect_result(f, cases[i].expr, cases[i].result);
     fixture_free(f);
 }
+
+void check_text(const char *exprs, const char *text)
+{
+    struct fixture *f = fixture_new();
+    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
+    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
+    fixture_free(f);
+}
+
+void check_contains(const char *expr, const char *part)
+{
+    struct fixture *f = fixture_new();
+    cr_expect(eq(int, fixture_compile(f, expr), 0), "%s: %s", expr, f->error.message);
+    cr_expect(ne(ptr, strstr(f->text, part), NULL), "%s: no '%s' in\n%s", expr, part, f->text);
+    fixture_free(f);
+}

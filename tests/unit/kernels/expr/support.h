@@ -36,4 +36,8 @@ struct expected {
 void expect_result(struct fixture *f, const char *expr, const char *result);
 void expect_results(const struct expected *cases, size_t n);
 
+/* The program of these expressions is printed so, or with this in it. */
+void check_text(const char *exprs, const char *text);
+void check_contains(const char *expr, const char *part);
+
 #define EXPECT_RESULTS(cases) expect_results(cases, sizeof(cases) / sizeof((cases)[0]))

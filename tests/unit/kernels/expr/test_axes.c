@@ -5,14 +5,6 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 
-static void check_contains(const char *expr, const char *part)
-{
-    struct fixture *f = fixture_new();
-    cr_expect(eq(int, fixture_compile(f, expr), 0), "%s: %s", expr, f->error.message);
-    cr_expect(ne(ptr, strstr(f->text, part), NULL), "%s: no '%s' in\n%s", expr, part, f->text);
-    fixture_free(f);
-}
-
 static void compile_into(struct fixture *f, const char *expr, enum dtype dtype, int want)
 {
     f->request.n_outputs = 1;

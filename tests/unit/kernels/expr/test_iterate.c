@@ -6,14 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static void check_text(const char *exprs, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
-    fixture_free(f);
-}
-
 Test(expr_iterate, states_change_together_at_the_end_of_a_step)
 {
     check_text("iterate(9, f8 = f8*f8 + row, until = f8*f8 > 2)",

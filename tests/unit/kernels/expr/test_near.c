@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void check_text(const char *exprs, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
-    fixture_free(f);
-}
-
 Test(expr_near, of_an_expression_is_the_expression_of_what_is_near)
 {
     check_text("f8 + near(f8 * row, 1, -1, mode=wrap)", "in0 = argument 10: float64 (3, 4)\n"

@@ -5,14 +5,6 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 
-static void check_text(const char *exprs, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
-    fixture_free(f);
-}
-
 static unsigned count_insns(struct fixture *f, const char *exprs)
 {
     cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);

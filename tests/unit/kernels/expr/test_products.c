@@ -7,14 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void check_text(const char *expr, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, expr), 0), "%s: %s", expr, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", expr);
-    fixture_free(f);
-}
-
 static void add(struct fixture *f, const char *name, int ndim, const int64_t *shape)
 {
     fixture_add_array(f, name, DTYPE_FLOAT32, ndim, shape);

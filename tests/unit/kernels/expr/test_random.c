@@ -5,14 +5,6 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 
-static void check_text(const char *exprs, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
-    fixture_free(f);
-}
-
 Test(expr_random, numbers_are_functions_of_number_seed_and_stream)
 {
     check_text("f8 + 0.5 * normal(seed=3)", "in0 = argument 10: float64 (3, 4)\n"

@@ -4,14 +4,6 @@
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
 
-static void check_text(const char *exprs, const char *text)
-{
-    struct fixture *f = fixture_new();
-    cr_assert(eq(int, fixture_compile(f, exprs), 0), "%s: %s", exprs, f->error.message);
-    cr_expect(eq(str, f->text, (char *)text), "%s", exprs);
-    fixture_free(f);
-}
-
 Test(expr_repeats, steps_are_a_pass_between_the_arguments_and_what_reads_them)
 {
     check_text("repeat(8, f4 = f4 + k*near(f4, 1, 0) - 1) * 2",

@@ -5,15 +5,6 @@
 #include <criterion/new/assert.h>
 #include <string.h>
 
-/* The program of one expression contains this text. */
-static void check_contains(const char *expr, const char *part)
-{
-    struct fixture *f = fixture_new();
-    cr_expect(eq(int, fixture_compile(f, expr), 0), "%s: %s", expr, f->error.message);
-    cr_expect(ne(ptr, strstr(f->text, part), NULL), "%s: no '%s' in\n%s", expr, part, f->text);
-    fixture_free(f);
-}
-
 Test(expr_types, promotes_arrays_as_numpy_does)
 {
     static const struct expected cases[] = {

@@ -1,4 +1,4 @@
-/* What an instruction promises by itself, wherever it stands. */
+/* What an instruction and a product promise, wherever they stand. */
 #pragma once
 
 #include "kernels/program.h"
@@ -15,3 +15,6 @@ bool insn_is_lookup(const struct insn *insn);
 
 /* That engines have it for its dtypes. NULL, or what is wrong. */
 const char *insn_check_dtypes(const struct insn *insn);
+
+/* That a product fits its passes: validate_product.c. NULL, or what is wrong. */
+const char *product_check(const struct program *program, const struct program_product *product);

@@ -33,7 +33,6 @@ struct job {
 static void *take(size_t n_bytes)
 {
     void *memory = NULL;
-
     cr_assert(eq(int, posix_memalign(&memory, 64, n_bytes + 64), 0));
     memset(memory, 0xa5, n_bytes + 64);
     return memory;
@@ -50,7 +49,6 @@ static void set_array(struct array *array, enum dtype dtype, int ndim, const int
 static void job_init(struct job *job, const char *expr, int ndim, const int64_t *shape)
 {
     struct gad_error error = {.status = GAD_OK};
-
     *job = (struct job){.args = {{.name = "a"}, {.name = "b"}},
                         .output = {.expr = expr, .n_expr_chars = strlen(expr)}};
     job->request = (struct job_request){.n_args = 2, .n_outputs = 1, .engine_index = -1};
@@ -94,6 +92,21 @@ static int plan_job(const struct job *job, const struct plan_limits *limits, boo
     return plan_make(&job->request, job->program, in_place, limits, ret_plan, error);
 }
 
+static void must_plan(const struct job *job, const struct plan_limits *limits,
+                      struct plan *ret_plan)
+{
+    struct gad_error error;
+    cr_assert(eq(int, plan_job(job, limits, false, ret_plan, &error), 0), "%s", error.message);
+}
+
+/* A job of two axes, and its plan. */
+static void job_plan(struct job *job, const char *expr, const int64_t *shape,
+                     const struct plan_limits *limits, struct plan *ret_plan)
+{
+    job_init(job, expr, 2, shape);
+    must_plan(job, limits, ret_plan);
+}
+
 /* A worker ----------------------------------------------------------------------------------- */
 
 struct work {
@@ -111,7 +124,6 @@ static struct engine_view view_of(const struct array *array, char *memory, int n
 {
     struct engine_view view = {.base = memory};
     int n_missing = ndim - array->ndim;
-
     for (int i = 0; i < array->ndim; i++) {
         if (array->shape[i] == 1)
             continue;
@@ -130,7 +142,6 @@ static void run_grain(const struct work *w, uint64_t grain, struct reduce_stack 
     struct engine_warnings warnings = {0};
     struct reduce_layout layout;
     bool is_reducing = program->passes[w->pass].n_reductions > 0;
-
     geometry_grain(g, grain, start, count);
     for (unsigned i = 0; i < program->n_inputs; i++) {
         unsigned arg = program->inputs[i].arg;
@@ -166,7 +177,6 @@ static void keep_chain(void *argument, uint64_t chain, const struct reduce_layou
 {
     const struct work *w = argument;
     const struct geometry *g = &w->plan->passes[w->pass].geometry;
-
     plan_keep_results(w->plan, w->job->program, w->pass, w->first_grain + chain * g->chain_grains,
                       INT64_MAX, layout, node, w->carry);
 }
@@ -177,7 +187,6 @@ static void run_tile(struct work *w, uint64_t tile)
     struct reduce_stack stack = {.n_leaves = 0};
     uint64_t first, n;
     void *nodes = w->carry + w->plan->tree_offset_bytes;
-
     if (w->tree)
         nodes = reduce_tree_place(w->tree, tile);
     plan_tile_grains(planned, w->first_tile + tile, &first, &n);
@@ -198,7 +207,6 @@ static void run_tiles(struct work *w)
 {
     bool *is_done = calloc(w->n_tiles + 1, sizeof(*is_done));
     uint64_t oldest = 0;
-
     while (oldest < w->n_tiles) {
         unsigned window = w->tree ? w->plan->passes[w->pass].tree.window : 8;
         uint64_t tile = oldest + (uint64_t)rand() % window;
@@ -216,7 +224,6 @@ static void run_pass(struct work *w, uint64_t round)
 {
     const struct plan_pass *planned = &w->plan->passes[w->pass];
     uint64_t n;
-
     plan_round_tiles(planned, round, &w->first_tile, &w->n_tiles);
     geometry_round(&planned->geometry, round, &w->first_grain, &n);
     w->tree = NULL;
@@ -236,7 +243,6 @@ static void run_job(struct job *job, const struct plan *plan)
                      .plan = plan,
                      .carry = take(plan->carry_bytes),
                      .scratch = take(CPU_SCRATCH_BYTES)};
-
     memset(job->result, 0x5a, job->result_bytes);
     for (uint64_t round = 0; round < plan->n_rounds; round++)
         for (w.pass = 0; w.pass < plan->n_passes; w.pass++)
@@ -276,7 +282,6 @@ static const struct {
 static struct plan_limits small_limits(uint64_t carry_bytes, unsigned n_threads)
 {
     struct plan_limits limits = roomy;
-
     limits.carry_limit_bytes = carry_bytes;
     limits.pool_bytes = 4 * MIB;
     limits.n_threads = n_threads;
@@ -286,11 +291,9 @@ static struct plan_limits small_limits(uint64_t carry_bytes, unsigned n_threads)
 static void check_job(struct job *job, bool has_rounds)
 {
     static const uint64_t carries[] = {4 * MIB, 256 * KIB, 64 * KIB, 32 * KIB};
-    struct gad_error error;
     struct plan plan;
-
     job_fill(job);
-    cr_assert(eq(int, plan_job(job, &roomy, false, &plan, &error), 0), "%s", error.message);
+    must_plan(job, &roomy, &plan);
     cr_assert(eq(u64, plan.n_rounds, 1));
     run_job(job, &plan);
     char *want = take(job->result_bytes);
@@ -298,8 +301,7 @@ static void check_job(struct job *job, bool has_rounds)
     for (size_t i = 0; i < sizeof(carries) / sizeof(carries[0]); i++) {
         for (unsigned n_threads = 1; n_threads <= 64; n_threads *= 8) {
             const struct plan_limits limits = small_limits(carries[i], n_threads);
-            cr_assert(eq(int, plan_job(job, &limits, false, &plan, &error), 0), "%s",
-                      error.message);
+            must_plan(job, &limits, &plan);
             cr_assert(le(u64, plan.carry_bytes, carries[i]));
             run_job(job, &plan);
             cr_assert(eq(int, memcmp(job->result, want, job->result_bytes), 0),
@@ -312,7 +314,7 @@ static void check_job(struct job *job, bool has_rounds)
                                             .slot_bytes = 2 * GRAIN_MAX_TOTAL_BYTES,
                                             .carry_limit_bytes = 24 * MIB,
                                             .n_threads = 2};
-    cr_assert(eq(int, plan_job(job, &large_slots, false, &plan, &error), 0), "%s", error.message);
+    must_plan(job, &large_slots, &plan);
     run_job(job, &plan);
     cr_assert(eq(int, memcmp(job->result, want, job->result_bytes), 0), "large slots");
     free(want);
@@ -332,7 +334,6 @@ Test(carry, fortran_order_and_chunks_too)
 {
     const int64_t shape[] = {70, 60, 90}, chunk[] = {24, 7, 50};
     struct job job;
-
     job_init(&job, "mean(a, axis=1) / max(b)", 3, shape);
     for (int i = 0, stride = 4; i < 3; i++, stride *= (int)shape[i - 1])
         job.args[0].array.strides[i] = stride;
@@ -348,7 +349,6 @@ Test(carry, fortran_order_and_chunks_too)
 static uint64_t box_bytes(const struct geometry *g, const struct array *array)
 {
     uint64_t n_bytes = dtype_size(array->dtype);
-
     for (int i = 0; i < array->ndim; i++)
         n_bytes *=
             min_u64((uint64_t)array->shape[i], (uint64_t)g->grain_shape[g->ndim - array->ndim + i]);
@@ -361,7 +361,6 @@ static bool check_boxes(const struct job *job, const struct plan *plan,
 {
     const struct program *program = job->program;
     bool is_large = false;
-
     for (unsigned pass = 0; pass < program->n_passes; pass++) {
         const struct geometry *g = &plan->passes[pass].geometry;
         uint64_t n_bytes = 0, slot_bytes = limits->slot_bytes;
@@ -397,7 +396,6 @@ Test(carry, slots_and_those_of_providers_hold_every_block)
                                         "a + b"};
     static const enum location_kind kinds[] = {LOCATION_PROVIDER, LOCATION_REGION, LOCATION_FILE};
     unsigned n_large = 0;
-
     srand(7);
     for (int i = 0; i < 3000; i++) {
         const int64_t shape[] = {1 + rand() % 300, 1 + rand() % 40000, 1 + rand() % 3};
@@ -407,14 +405,13 @@ Test(carry, slots_and_those_of_providers_hold_every_block)
                                                (uint64_t)(1 + rand() % 2) * GRAIN_MAX_TOTAL_BYTES,
                                            .carry_limit_bytes = 24 * MIB,
                                            .n_threads = 2};
-        struct gad_error error;
         struct plan plan;
         struct job job;
         job_init(&job, exprs[i % 6], 2 + rand() % 2, shape);
         job.args[0].array.at.kind = kinds[rand() % 3];
         job.args[1].array.at.kind = kinds[rand() % 3];
         job.output.to.at.kind = kinds[rand() % 3];
-        cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
+        must_plan(&job, &limits, &plan);
         n_large += check_boxes(&job, &plan, &limits);
         job_deinit(&job);
     }
@@ -425,13 +422,10 @@ Test(carry, the_values_are_right)
 {
     const int64_t shape[] = {40, 30000};
     const struct plan_limits limits = small_limits(64 * KIB, 2);
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
-    job_init(&job, "sum(a, axis=0, dtype=float64)", 2, shape);
+    job_plan(&job, "sum(a, axis=0, dtype=float64)", shape, &limits, &plan);
     job_fill(&job);
-    cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
     cr_assert(lt(u64, 1, plan.n_rounds));
     run_job(&job, &plan);
     for (int64_t column = 0; column < shape[1]; column++) {
@@ -448,13 +442,10 @@ Test(carry, an_empty_axis_gives_identities_in_rounds_too)
 {
     const int64_t shape[] = {0, 30000};
     const struct plan_limits limits = small_limits(32 * KIB, 2);
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
-    job_init(&job, "prod(a, axis=0)", 2, shape);
+    job_plan(&job, "prod(a, axis=0)", shape, &limits, &plan);
     job_fill(&job);
-    cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
     cr_assert(lt(u64, 1, plan.n_rounds));
     run_job(&job, &plan);
     for (int64_t i = 0; i < shape[1]; i++)
@@ -468,12 +459,9 @@ Test(carry, rounds_cut_each_pass_along_the_axis_of_the_results)
 {
     const int64_t shape[] = {100, 200000};
     const struct plan_limits limits = small_limits(512 * KIB, 2);
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
-    job_init(&job, "(a - mean(a, axis=0)) / std(a, axis=0)", 2, shape);
-    cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
+    job_plan(&job, "(a - mean(a, axis=0)) / std(a, axis=0)", shape, &limits, &plan);
     cr_assert(lt(u64, 4, plan.n_rounds));
     for (unsigned i = 0; i < plan.n_passes; i++) {
         const struct geometry *g = &plan.passes[i].geometry;
@@ -491,14 +479,12 @@ Test(carry, rounds_are_whole_chunks)
 {
     const int64_t shape[] = {100, 200000}, chunk[] = {10, 1000};
     const struct plan_limits limits = small_limits(512 * KIB, 2);
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
     job_init(&job, "a - mean(a, axis=0)", 2, shape);
     job.args[0].array.at = (struct location){.kind = LOCATION_FILE, .file.is_grid = true};
     memcpy(job.args[0].array.at.file.chunk_shape, chunk, sizeof(chunk));
-    cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
+    must_plan(&job, &limits, &plan);
     cr_assert(lt(u64, 1, plan.n_rounds));
     cr_assert(eq(i64, plan.passes[0].geometry.round_length % 1000, 0));
     program_free(job.program);
@@ -508,13 +494,10 @@ Test(carry, a_pass_that_rounds_do_not_reach_is_done_once)
 {
     const int64_t shape[] = {200000, 100};
     const struct plan_limits limits = small_limits(512 * KIB, 2);
-    struct gad_error error;
     struct plan plan;
     struct job job;
     uint64_t first, n, n_once = 0;
-
-    job_init(&job, "(a - mean(a, axis=1, keepdims=True)) / std(a)", 2, shape);
-    cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), 0), "%s", error.message);
+    job_plan(&job, "(a - mean(a, axis=1, keepdims=True)) / std(a)", shape, &limits, &plan);
     cr_assert(lt(u64, 1, plan.n_rounds));
     for (unsigned i = 0; i < plan.n_passes; i++) {
         plan_round_tiles(&plan.passes[i], 1, &first, &n);
@@ -531,7 +514,6 @@ Test(carry, what_no_rounds_make_smaller_is_refused_with_the_numbers)
     struct gad_error error;
     struct plan plan;
     struct job job;
-
     job_init(&job, "max(sum(a, axis=0))", 2, shape); /* all columns meet again */
     cr_assert(eq(int, plan_job(&job, &limits, false, &plan, &error), GAD_TOO_LARGE_FOR_POOL));
     cr_assert(eq(str, error.argument, (char *)"pool"));
@@ -541,7 +523,7 @@ Test(carry, what_no_rounds_make_smaller_is_refused_with_the_numbers)
     cr_assert(strstr(error.message, "larger pool") != NULL);
     struct plan_limits enough = limits; /* as many as it says are enough */
     enough.carry_limit_bytes = needed;
-    cr_assert(eq(int, plan_job(&job, &enough, false, &plan, &error), 0), "%s", error.message);
+    must_plan(&job, &enough, &plan);
     enough.carry_limit_bytes = needed - 64;
     cr_assert(eq(int, plan_job(&job, &enough, false, &plan, &error), GAD_TOO_LARGE_FOR_POOL));
     program_free(job.program);
@@ -550,12 +532,10 @@ Test(carry, what_no_rounds_make_smaller_is_refused_with_the_numbers)
 Test(carry, rounds_in_which_there_is_nothing_to_do_are_none)
 {
     const int64_t shape[] = {0, INT64_C(1) << 44};
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
-    job_init(&job, "b * sum(a, axis=0)", 2, shape); /* no element, and results without end */
-    cr_assert(eq(int, plan_job(&job, &roomy, false, &plan, &error), 0), "%s", error.message);
+    /* No element, and results without end. */
+    job_plan(&job, "b * sum(a, axis=0)", shape, &roomy, &plan);
     cr_assert(eq(u64, plan.n_tiles, 0));
     cr_assert(eq(u64, plan.n_rounds, 1));
     program_free(job.program);
@@ -568,7 +548,6 @@ Test(carry, in_place_there_are_no_rounds)
     struct gad_error error;
     struct plan plan;
     struct job job;
-
     job_init(&job, "a - mean(a, axis=0)", 2, shape);
     cr_assert(eq(int, plan_job(&job, &limits, true, &plan, &error), GAD_TOO_LARGE_FOR_POOL));
     cr_assert(strstr(error.message, "another array") != NULL);
@@ -589,7 +568,6 @@ Test(carry, a_grain_of_any_job_fits_the_least_slot_of_a_device)
     struct plan_limits device = roomy;
     struct gad_error error;
     struct plan plan;
-
     device.engine = &plan_cuda;
     device.slot_bytes = CUDA_SLOT_MIN_BYTES;
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
@@ -607,12 +585,9 @@ Test(carry, a_grain_of_any_job_fits_the_least_slot_of_a_device)
 Test(carry, a_small_job_has_a_small_carry)
 {
     const int64_t shape[] = {20, 1000};
-    struct gad_error error;
     struct plan plan;
     struct job job;
-
-    job_init(&job, "mean(a, axis=0)", 2, shape);
-    cr_assert(eq(int, plan_job(&job, &roomy, false, &plan, &error), 0));
+    job_plan(&job, "mean(a, axis=0)", shape, &roomy, &plan);
     cr_assert(plan.is_small);
     cr_assert(le(u64, plan.carry_bytes, 20 * KIB));
     program_free(job.program);
