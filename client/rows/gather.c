@@ -14,11 +14,10 @@
  *
  * Threads are started for large gathers alone, and end with them. All signals are blocked in them.
  *
- * Called by the windows of loaders, and for indices of arrays.
+ * Called by the windows of loaders, and where rows are kept.
  */
 #include "client/rows/gather.h"
 #include "client/process.h"
-#include "proto/box.h"
 #include "proto/util.h"
 
 #include <signal.h>
@@ -49,8 +48,11 @@ struct reader { /* a thread's */
     size_t buffer_bytes;
 };
 
-uint64_t gather_scatter(const struct row_order *order, uint64_t from, const void *block,
-                        int64_t first, int64_t n, size_t row_bytes, const struct row_target *target)
+/* One block of rows that is there: the wanted ones among its rows [first, first + n) go to the
+ * target. from: the order's first one at or behind `first`. Returns where the next block begins. */
+static uint64_t gather_scatter(const struct row_order *order, uint64_t from, const void *block,
+                               int64_t first, int64_t n, size_t row_bytes,
+                               const struct row_target *target)
 {
     for (; from < order->n && order->wanted[from].row < first + n; from++) {
         const struct wanted_row *wanted = &order->wanted[from];
@@ -282,24 +284,4 @@ int gather(struct row_source *source, const struct row_order *order,
     if (atomic_load(&gathering.is_over))
         return gathering.failure.error_number;
     return options->is_cancelled && atomic_load(options->is_cancelled) ? ECANCELED : 0;
-}
-
-int rows_gather(struct row_source *source, uint64_t n, const int64_t *rows, void *out,
-                size_t out_stride_bytes, unsigned n_threads, const char *name,
-                struct gad_error *error)
-{
-    const struct box_indices indices = {.n = n, .values = rows};
-    const struct gather_options options = {.n_threads = n_threads};
-    char *bases[] = {out};
-    const struct row_target target = {bases, n + 1, out_stride_bytes};
-    struct row_failure failure;
-    struct row_order order;
-    int r = box_check_indices(&indices, source->n_rows, name, error);
-    if (r)
-        return r;
-    if (row_order_init(&order, n, rows))
-        return error_from_errno(error, ENOMEM, name, "the order of rows");
-    r = gather(source, &order, &target, &options, &failure);
-    row_order_deinit(&order);
-    return r ? row_source_explain(source, failure.first, failure.n, r, name, error) : 0;
 }

@@ -43,16 +43,3 @@ struct gather_options {
 int gather(struct row_source *source, const struct row_order *order,
            const struct row_target *target, const struct gather_options *options,
            struct row_failure *ret_failure) GAD_MUST_CHECK;
-
-/* One block of rows that is there: the wanted ones among its rows [first, first + n) go to the
- * target. from: the order's first one at or behind `first`. Returns where the next block begins. */
-uint64_t gather_scatter(const struct row_order *order, uint64_t from, const void *block,
-                        int64_t first, int64_t n, size_t row_bytes,
-                        const struct row_target *target);
-
-/* The whole way: n rows by numbers as an array's user has them (from 0 on), to out + i *
- * out_stride_bytes, as they are stored. Not above INT64_MAX rows. `name` is the error's argument.
- * bad-index (with the place); what reading says; no-memory. */
-int rows_gather(struct row_source *source, uint64_t n, const int64_t *rows, void *out,
-                size_t out_stride_bytes, unsigned n_threads, const char *name,
-                struct gad_error *error) GAD_MUST_CHECK;

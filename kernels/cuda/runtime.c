@@ -170,14 +170,9 @@ static int describe(int index, struct cuda_device *d)
         return r;
     for (char *c = d->pci; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    int n_multiprocessors = 0, shared_bytes = 0;
     if ((r = attribute(index, cudaDevAttrComputeCapabilityMajor, &d->major)) ||
-        (r = attribute(index, cudaDevAttrComputeCapabilityMinor, &d->minor)) ||
-        (r = attribute(index, cudaDevAttrMultiProcessorCount, &n_multiprocessors)) ||
-        (r = attribute(index, cudaDevAttrMaxSharedMemoryPerBlockOptin, &shared_bytes)))
+        (r = attribute(index, cudaDevAttrComputeCapabilityMinor, &d->minor)))
         return r;
-    d->n_multiprocessors = (unsigned)n_multiprocessors;
-    d->shared_bytes_per_block = (size_t)shared_bytes;
     cuda_versions(&d->driver_version, &d->runtime_version);
     return 0;
 }

@@ -20,8 +20,6 @@ struct cuda_device {
     int index;
     char name[128], uuid[48], pci[16]; /* "GPU-…", "0000:3b:00.0" */
     int major, minor;                  /* compute capability */
-    unsigned n_multiprocessors;
-    size_t shared_bytes_per_block; /* with opting in */
     uint64_t total_bytes;
     int driver_version, runtime_version; /* 13000: 13.0; driver: the newest that it can run */
 };

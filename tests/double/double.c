@@ -243,7 +243,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
             break;
         case cudaDevAttrComputeCapabilityMajor: *value = capability / 10; break;
         case cudaDevAttrComputeCapabilityMinor: *value = capability % 10; break;
-        case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 64 * 1024; break;
         }
     }
     return double_leave(error);

@@ -9,6 +9,4 @@
  * scratch: cpu_triangle_scratch_bytes(n), 64-byte aligned. */
 void cpu_triangle_add(int64_t n, double *r, int64_t n_rows, double *rows, int64_t apart,
                       void *scratch);
-/* At most CPU_TRIANGLE_MAX_BYTES. */
 size_t cpu_triangle_scratch_bytes(int64_t n);
-#define CPU_TRIANGLE_MAX_BYTES (128u * 1024u)

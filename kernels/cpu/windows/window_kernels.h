@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WINDOW_LANES    16
-#define WINDOW_MAX_TAPS 1024 /* that are ranked */
+#define WINDOW_LANES 16
 
 /* Output i is made of the rows i to i + size - 1. Rows of any distance and alignment. */
 struct window_lanes {

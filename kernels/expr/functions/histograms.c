@@ -36,7 +36,6 @@ struct histogram {
     bool has_range;
     struct value range[2];
     uint16_t edge; /* of element index(-1), of the dtype that edges have */
-    enum dtype weights_dtype;
 };
 
 static uint16_t index_node(struct lower *l)

@@ -1,7 +1,7 @@
 #include "client/lib/scans/shared_rows.h"
 #include "client/gpuarrayd-dataset.h"
-#include "client/rows/gather.h"
 #include "tests/unit/client/lib/daemon_fixture.h"
+#include "tests/unit/client/rows/rows_gather.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,8 +1,8 @@
-/* Rows by number: of every kind of source the same bytes, whatever the order; what is outside; what
- * cannot be read. */
+/* Rows by number: of every kind of source the same bytes, whatever the order; what cannot be
+ * read. */
 #include "tests/unit/client/formats/support.h"
 
-#include "client/rows/gather.h"
+#include "tests/unit/client/rows/rows_gather.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -197,26 +197,10 @@ Test(gather, decodes_each_unit_once_and_asks_a_program_in_one_thread)
     gad_array_release(array);
 }
 
-Test(gather, refuses_what_is_outside_with_its_place)
+Test(gather, a_scalar_has_no_rows)
 {
-    npy_put_counting("a.npy", false, "(10, 2)", 20, 0);
-    struct gad_array *array = open_ok("a.npy");
     struct row_source source;
-    uint16_t out[4][2] = {{0}};
-    cr_assert(eq(int, row_source_init(&source, array, "a", &last_error), 0));
-    static const int64_t bad[][4] = {{0, 9, 10, 1}, {0, 9, -1, 1}, {0, 1, INT64_MIN, 77}};
-    static const char *const found[] = {"10 at place 2", "-1 at place 2",
-                                        "-9223372036854775808 at place 2"};
-    for (int i = 0; i < 3; i++) {
-        cr_assert(
-            eq(int, rows_gather(&source, 4, bad[i], out, 4, 0, "idx", &last_error), GAD_BAD_INDEX));
-        cr_assert(eq(str, last_error.found, (char *)found[i]));
-        cr_assert(eq(str, last_error.argument, "idx"));
-        cr_assert(eq(u16, out[0][1], 0));
-    }
-    row_source_deinit(&source);
-    gad_array_release(array);
-    array = array_new(NULL, "memory", ACCESS_MEMORY, NULL);
+    struct gad_array *array = array_new(NULL, "memory", ACCESS_MEMORY, NULL);
     cr_assert(eq(int, row_source_init(&source, array, "scalar", &last_error), GAD_BAD_SHAPE));
     gad_array_release(array);
 }
