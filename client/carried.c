@@ -120,7 +120,8 @@ static bool is_equal_number(const struct gad_scalar *a, const struct gad_scalar 
     return a->float_value == b->float_value || (isnan(a->float_value) && isnan(b->float_value));
 }
 
-bool attributes_are_equal(const struct meaning_attribute *a, const struct meaning_attribute *b)
+static bool attributes_are_equal(const struct meaning_attribute *a,
+                                 const struct meaning_attribute *b)
 {
     if (strcmp(a->name, b->name) != 0 || !a->text != !b->text || a->n_values != b->n_values)
         return false;

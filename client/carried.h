@@ -32,7 +32,6 @@ struct carried_coordinate *coordinate_new(enum gad_dtype dtype, int64_t n,
 bool coordinates_are_equal(const struct carried_coordinate *a, const struct carried_coordinate *b);
 /* False: no memory, and nothing is added. */
 bool carried_add_attribute(struct carried *carried, const struct meaning_attribute *attribute);
-bool attributes_are_equal(const struct meaning_attribute *a, const struct meaning_attribute *b);
 
 /* What is carried of the attributes of sources from which a result of this dtype is put together
  * without computing, all of which lie in it as they are seen by expressions. */

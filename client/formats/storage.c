@@ -227,7 +227,8 @@ void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int
     }
 }
 
-bool storage_grows(int ndim, const struct axis_limits *limits)
+/* limits NULL: it does not. */
+static bool storage_grows(int ndim, const struct axis_limits *limits)
 {
     for (int i = 0; limits && i < ndim; i++)
         if (limits->is_unlimited[i])

@@ -32,4 +32,3 @@ void storage_choose_chunks(enum dtype dtype, int ndim, const int64_t *shape, int
  * neither very small nor very large. */
 void storage_choose_growing(enum dtype dtype, int ndim, const int64_t *shape,
                             const struct axis_limits *limits, int64_t *ret_chunks);
-bool storage_grows(int ndim, const struct axis_limits *limits); /* NULL: it does not */

@@ -86,7 +86,8 @@ static void on_settle_time(struct deadline *deadline)
     leave(broker);
 }
 
-void broker_drain(struct broker *broker)
+/* Stops accepting, lets running jobs end, refuses the rest, then leaves. */
+static void broker_drain(struct broker *broker)
 {
     struct gad_error error = {0};
     struct job *job;

@@ -88,9 +88,6 @@ void broker_apply_limits(struct broker *broker);
 /* A worker became ready, or its start ended otherwise: is the daemon ready, or of no use? */
 void broker_started_one(struct broker *broker, const struct worker *worker);
 
-/* Stops accepting, lets running jobs end, refuses the rest, then leaves. */
-void broker_drain(struct broker *broker);
-
 /* From now on no jobs are taken and begun, or are again. */
 void broker_close(struct broker *broker, bool is_closed, const char *notice);
 

@@ -18,11 +18,6 @@ double measure_copy(char *memory, uint64_t n_bytes, unsigned n_threads);
 int measure_compile(const char *text, int64_t n_elements,
                     struct program **ret_program) GAD_MUST_CHECK;
 
-/* Elements times instructions a second of all threads, for an element-wise expression over arrays
- * in the caches, and the seconds that a job of nearly nothing takes. -ENOMEM. */
-int measure_work(const struct cpu_engine *engine, unsigned n_threads, double *ret_work,
-                 double *ret_job_seconds) GAD_MUST_CHECK;
-
 /* All rates of the CPU's engine, in a few milliseconds. pool: the worker's own, nobody has it yet;
  * of it at most MEASURE_MAX_BYTES are touched and given back to the system. */
 #define MEASURE_MAX_BYTES (16u * 1024 * 1024)

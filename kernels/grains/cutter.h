@@ -30,10 +30,6 @@ static inline bool cutter_is_reduced(const struct cutter *c, int axis)
 
 /* Whether the operand has this axis of the space, and it is no broadcast one. */
 bool cutter_has_axis(const struct geometry *g, const struct geometry_operand *operand, int axis);
-/* Step between neighbours along each axis of the space, without sign; BROADCAST_STRIDE where the
- * operand does not move. */
-void cutter_strides(const struct geometry *g, const struct geometry_operand *operand,
-                    uint64_t *ret_strides);
 /* How long an operand's runs of neighbouring bytes are in a grain, and along which axis growth
  * would make them longer (-1: it is whole). */
 int64_t cutter_run_bytes(const struct cutter *c, const struct geometry_operand *operand,

@@ -20,8 +20,10 @@ bool cutter_has_axis(const struct geometry *g, const struct geometry_operand *op
     return own >= 0 && operand->shape[own] > 1;
 }
 
-void cutter_strides(const struct geometry *g, const struct geometry_operand *operand,
-                    uint64_t *ret_strides)
+/* Step between neighbours along each axis of the space, without sign; BROADCAST_STRIDE where the
+ * operand does not move. */
+static void cutter_strides(const struct geometry *g, const struct geometry_operand *operand,
+                           uint64_t *ret_strides)
 {
     int n_missing = g->ndim - operand->ndim;
     uint64_t c_stride = dtype_size(operand->dtype);

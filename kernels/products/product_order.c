@@ -175,7 +175,7 @@ uint64_t product_panel_steps(const struct plan_product *p)
     return (uint64_t)(p->panel_depth / p->step_depth);
 }
 
-uint64_t product_panel_multiplies(const struct plan_product *p, uint64_t panel)
+static uint64_t product_panel_multiplies(const struct plan_product *p, uint64_t panel)
 {
     uint64_t n_steps = product_panel_steps(p);
 

@@ -29,7 +29,6 @@ struct product_lengths product_lengths_of(const struct plan_product *p);
 /* Steps of a whole panel; MULTIPLYs of one of a tile's panels before its LOADs, all of them. */
 uint64_t product_panel_steps(const struct plan_product *p);
 uint64_t product_first_multiplies(const struct plan_product *p, uint64_t panel);
-uint64_t product_panel_multiplies(const struct plan_product *p, uint64_t panel);
 
 /* Turn `place` of a tile's panels: LOAD n of the panel behind this one, or MULTIPLY n of all its
  * steps. */

@@ -26,7 +26,8 @@
 
 /* Members -------------------------------------------------------------------------------------- */
 
-struct many *many_new(void)
+/* NULL: no memory. */
+static struct many *many_new(void)
 {
     struct many *many = calloc(1, sizeof(*many));
     if (!many)
@@ -48,7 +49,8 @@ void many_forget_members(struct many *many)
         member_deinit(&many->members[--many->n_members]);
 }
 
-struct many *many_free(struct many *many)
+/* NULL allowed; returns NULL. */
+static struct many *many_free(struct many *many)
 {
     if (!many)
         return NULL;

@@ -47,9 +47,6 @@ struct many {
 /* Their state is a struct many; the latter is for members that are all plain. */
 extern const struct provider many_provider, many_provider_plain;
 
-struct many *many_new(void);               /* NULL: no memory */
-struct many *many_free(struct many *many); /* NULL allowed; returns NULL */
-
 void many_forget_members(struct many *many);
 void member_deinit(struct member *member);
 

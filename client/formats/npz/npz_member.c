@@ -95,7 +95,10 @@ static const struct zip_member *find_only(const struct zip_directory *directory)
     return found;
 }
 
-const struct zip_member *npz_member_find(const struct zip_directory *directory, const char *dataset)
+/* What a name in a spec stands for: a member of that name, else of that name and ".npy", as in
+ * numpy.load(); "": the only array. NULL: not there, and nothing else is said. */
+static const struct zip_member *npz_member_find(const struct zip_directory *directory,
+                                                const char *dataset)
 {
     const struct zip_member *found = NULL;
     size_t n = strlen(dataset);

@@ -23,11 +23,8 @@ int npz_archive_read(int fd_take, const char *path, const char *name,
                      struct npz_archive *ret_archive, struct gad_error *error) GAD_MUST_CHECK;
 void npz_archive_close(struct npz_archive *archive);
 
-/* What a name in a spec stands for: a member of that name, else of that name and ".npy", as in
- * numpy.load(); "": the only array. NULL: not there, and nothing else is said. */
-const struct zip_member *npz_member_find(const struct zip_directory *directory,
-                                         const char *dataset);
-/* The same; not-found names what there is, bad-format a name that is there twice. */
+/* What a name in a spec stands for, see npz_member.c; not-found names what there is, bad-format a
+ * name that is there twice. */
 int npz_member_get(const struct npz_archive *archive, const char *dataset,
                    const struct zip_member **ret_member, struct gad_error *error) GAD_MUST_CHECK;
 

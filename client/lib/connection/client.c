@@ -70,7 +70,8 @@ int client_begin(struct gad_client *client, const char *method, call_func *func,
     return 0;
 }
 
-void client_abandon(struct gad_client *client, uint32_t id)
+/* Instead of sending. */
+static void client_abandon(struct gad_client *client, uint32_t id)
 {
     calls_drop(&client->calls, id);
     message_writer_clear(&client->writer);

@@ -43,7 +43,6 @@ int client_begin(struct gad_client *client, const char *method, call_func *func,
                  uint32_t *ret_id, struct gad_error *error) GAD_MUST_CHECK;
 int client_send(struct gad_client *client, uint32_t id, const int *fds_take, unsigned n_fds,
                 struct gad_error *error) GAD_MUST_CHECK;
-void client_abandon(struct gad_client *client, uint32_t id); /* instead of sending */
 
 /* Handles what has come, waiting for it until the deadline. 0: something was handled; GAD_TIMEOUT,
  * GAD_DISCONNECTED; -EINTR: a signal. */

@@ -99,7 +99,8 @@ static const char *user_text(uid_t uid, char text[64])
     return text;
 }
 
-int start_check_peer(int fd, struct gad_error *error)
+/* Root, the caller, or the service's user. */
+static int start_check_peer(int fd, struct gad_error *error)
 {
     struct ucred peer;
     socklen_t size = sizeof(peer);

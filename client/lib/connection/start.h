@@ -33,6 +33,3 @@ int start_check_directory(const char *path, struct gad_error *error) GAD_MUST_CH
 
 /* The directory of the private daemon. */
 int start_private_directory(char *ret_path, size_t n_bytes, struct gad_error *error) GAD_MUST_CHECK;
-
-/* Root, the caller, or the service's user. */
-int start_check_peer(int fd, struct gad_error *error) GAD_MUST_CHECK;

@@ -26,8 +26,6 @@ int cp_start(struct cp *cp, struct gad_error *error) GAD_MUST_CHECK;
 
 /* cp_update.c. */
 
-/* The product of all grams but that of `axis`, into cp->normal. */
-void cp_make_normal(struct cp *cp, int axis);
 /* inv(normal + ridge) into g of the slabs, so that rows come out solved. */
 int cp_make_solver(struct cp *cp, struct gad_error *error) GAD_MUST_CHECK;
 /* The factor of an axis from its right side (n x rank, which is spoilt), and its gram. */

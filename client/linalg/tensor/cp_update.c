@@ -18,7 +18,8 @@ static size_t matrix_bytes(int64_t rows, int64_t columns)
     return sizeof(double) * (size_t)(rows * columns);
 }
 
-void cp_make_normal(struct cp *cp, int axis)
+/* The product of all grams but that of `axis`, into cp->normal. */
+static void cp_make_normal(struct cp *cp, int axis)
 {
     int64_t n = cp->slabs.rank * cp->slabs.rank;
     for (int64_t i = 0; i < n; i++)

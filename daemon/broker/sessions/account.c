@@ -360,8 +360,9 @@ static void describe_holders(const struct accounts *accounts, uid_t uid,
                               (unsigned long long)told[i]->use[resource]);
 }
 
-int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
-                   uint64_t amount, struct gad_error *error)
+/* The error of a charge that is refused, with the numbers of this moment. Returns its code. */
+static int account_refuse(const struct accounts *accounts, uid_t uid,
+                          enum account_resource resource, uint64_t amount, struct gad_error *error)
 {
     const struct account *account = find(accounts, uid);
     const char *name = resource_names[resource];

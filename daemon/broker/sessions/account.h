@@ -89,10 +89,6 @@ int account_check(const struct accounts *accounts, uid_t uid, enum account_resou
                   struct gad_error *error) GAD_MUST_CHECK;
 void accounts_forget(struct accounts *accounts, uint64_t now_ns); /* as often as one likes */
 
-/* The error of a charge that is refused, with the numbers of this moment. Returns its code. */
-int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
-                   uint64_t amount, struct gad_error *error);
-
 /* What the user may hold at this moment, with what is held. */
 uint64_t account_limit(const struct accounts *accounts, uid_t uid, enum account_resource resource);
 bool account_has_room(const struct accounts *accounts, uid_t uid, enum account_resource resource,

@@ -15,8 +15,6 @@ void session_count_messages(struct session *session);
 /* A message has begun to come: the time begins in which it is to be complete. */
 void session_watch_half(struct session *session);
 
-/* Its user has so much to read that one more reply of any length may be too much. */
-bool session_is_behind(const struct session *session);
 /* Looks whether the client reads enough to stay, and to be read from. */
 void session_update_slow(struct session *session);
 /* Its time is over: whether it may have more, because it reads a little, or enough by now. */

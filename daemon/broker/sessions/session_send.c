@@ -28,7 +28,7 @@
 #define UNCLOG_BYTES (SESSION_CLOG_BYTES / 2)
 
 /* Its user has so much to read that one more reply of any length may be too much. */
-bool session_is_behind(const struct session *s)
+static bool session_is_behind(const struct session *s)
 {
     const struct accounts *accounts = s->broker->accounts;
     uint64_t limit = account_limit(accounts, s->uid, ACCOUNT_REPLY_BYTES);

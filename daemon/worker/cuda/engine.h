@@ -163,17 +163,11 @@ void cuda_flight_deinit(struct cuda_flight *f);
  * then nothing of it is with the device any more. Does not return when the device is lost. */
 int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda_stream to_device,
                        cuda_stream compute, cuda_stream from_device) GAD_MUST_CHECK;
-/* The same of a MULTIPLY. */
-int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
-                         const struct tile *t) GAD_MUST_CHECK;
-/* The device has ended: what it took, and how long before the end that began. It is the line's last
- * one now. 0 or a runtime error. */
+/* What a flight took that the device has ended, and how long before the end that began. */
 struct cuda_flight_times {
     uint64_t to_ns, kernel_ns, from_ns;
     uint64_t to_before_ns, kernel_before_ns;
 };
-int cuda_flight_measure(struct cuda_line *line, struct cuda_flight *f,
-                        struct cuda_flight_times *ret) GAD_MUST_CHECK;
 
 static inline struct cuda_work *cuda_work_of(const struct cuda_engine *e, const struct tile *t)
 {

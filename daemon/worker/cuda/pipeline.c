@@ -121,7 +121,9 @@ static int submit_multiply(struct cuda_flight *f, const struct card *card, const
     return r ? r : cuda_event_record(f->marks[MARK_END], card->products);
 }
 
-int cuda_flight_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
+/* Like cuda_flight_submit(), for a MULTIPLY. */
+static int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
+                                const struct tile *t)
 {
     f->is_multiply = true;
     int r = submit_multiply(f, card, t);
@@ -139,9 +141,10 @@ static int measure_multiply(const struct cuda_flight *f, struct cuda_flight_time
     return r;
 }
 
-/* A kernel and a copy back begin when what they wait for has ended, or the one before theirs. */
-int cuda_flight_measure(struct cuda_line *line, struct cuda_flight *f,
-                        struct cuda_flight_times *ret)
+/* The device has ended the flight, which is the line's last one now. A kernel and a copy back begin
+ * when what they wait for has ended, or the one before theirs. 0 or a runtime error. */
+static int cuda_flight_measure(struct cuda_line *line, struct cuda_flight *f,
+                               struct cuda_flight_times *ret)
 {
     uint64_t to_kernel_end_ns, behind_ns, since_ns = UINT64_MAX / 2;
     *ret = (struct cuda_flight_times){.to_ns = 0};

@@ -94,7 +94,6 @@ struct wjob *sched_find_job(const struct sched *s, uint64_t job_id); /* NULL: th
 void sched_wait_begins(struct wjob *job);
 void sched_wait_ends(struct wjob *job);
 void sched_wait_was_for(struct wjob *job, enum traffic_wait reason);
-enum wjob_stage sched_stage(const struct sched *s, const struct wjob *job);
 /* Whether a tile with these ports could have a slot, if it needs one. */
 bool sched_has_room(const struct sched *s, const struct wjob *job, const struct pass_ports *ports);
 
@@ -119,7 +118,3 @@ void sched_job_changed(struct sched *s, struct wjob *job);
 
 /* watch.c. -errno. */
 int sched_start_watch(struct sched *s) GAD_MUST_CHECK;
-
-/* Of the threads, with their struct thread_context. */
-void *sched_compute_main(void *context);
-void *sched_io_main(void *context);

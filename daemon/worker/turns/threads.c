@@ -45,7 +45,7 @@ static void wake_another(struct sched *s)
         pthread_cond_signal(&s->compute_wake);
 }
 
-void *sched_compute_main(void *argument)
+static void *sched_compute_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;
@@ -114,7 +114,7 @@ static void io_open(struct sched *s, struct wjob *job, struct thread_context *th
     sched_opened(s, job, r, &th->error);
 }
 
-void *sched_io_main(void *argument)
+static void *sched_io_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;

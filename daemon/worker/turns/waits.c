@@ -70,7 +70,7 @@ static enum wjob_stage stage_of_idle(const struct sched *s, const struct wjob *j
     return ports && !sched_has_room(s, job, ports) ? WSTAGE_ROOM : WSTAGE_TURN;
 }
 
-enum wjob_stage sched_stage(const struct sched *s, const struct wjob *job)
+static enum wjob_stage sched_stage(const struct sched *s, const struct wjob *job)
 {
     const struct wjob_identity *id = &job->identity;
     switch (job->state) {

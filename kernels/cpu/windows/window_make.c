@@ -30,7 +30,8 @@ void window_room_init(struct window_room *room, const struct engine_box *box)
                                  .pace = box->pace};
 }
 
-void *window_room_take(struct window_room *room, size_t n_bytes)
+/* NULL: there is no room for it, which no plan lets happen. */
+static void *window_room_take(struct window_room *room, size_t n_bytes)
 {
     void *taken = room->boxes + room->used_bytes;
     n_bytes = round_up_u64(n_bytes, 64);

@@ -21,8 +21,6 @@ struct window_room {
 #define WINDOW_PAD_BYTES  GRAIN_WINDOW_PAD_BYTES
 
 void window_room_init(struct window_room *room, const struct engine_box *box);
-/* NULL: there is no room for it, which no plan lets happen. */
-void *window_room_take(struct window_room *room, size_t n_bytes);
 /* Something that takes so long at its worst was done. -ECANCELED: the rest need not be. */
 int window_room_pace(struct window_room *room, uint64_t worst_ns) GAD_MUST_CHECK;
 

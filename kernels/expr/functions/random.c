@@ -27,8 +27,9 @@
 #include <math.h>
 #include <string.h>
 
-int random_refuse(struct draw *d, uint32_t column, const char *name, const char *wanted,
-                  double found)
+/* A parameter that is out of range. */
+static int random_refuse(struct draw *d, uint32_t column, const char *name, const char *wanted,
+                         double found)
 {
     struct compiler *c = d->l.c;
     int r = compiler_fail(c, GAD_BAD_EXPRESSION, column, "%s: '%s' must be %s, not %g",

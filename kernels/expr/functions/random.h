@@ -19,6 +19,3 @@ uint16_t random_bits(struct draw *d, enum random_stream stream, bool is_wide);
 /* src of other dtypes than the result. */
 uint16_t random_step(struct draw *d, enum op op, enum dtype compute, enum dtype dtype,
                      unsigned n_src, const uint16_t *src);
-/* A parameter that is out of range. */
-int random_refuse(struct draw *d, uint32_t column, const char *name, const char *wanted,
-                  double found);

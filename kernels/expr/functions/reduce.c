@@ -51,7 +51,7 @@ bool reduce_is_open(const struct reduce *k)
     return false;
 }
 
-void reduce_all_axes(struct reduce *k)
+static void reduce_all_axes(struct reduce *k)
 {
     reduce_these_axes(k, (uint32_t)((1ull << source_shape(k)->ndim) - 1));
 }

@@ -18,7 +18,6 @@ struct reduce {
 /* axis, keepdims and where, for operations that have them. */
 int reduce_begin(struct reduce *k, struct compiler *c, const struct ast_node *n,
                  const struct value *args) GAD_MUST_CHECK;
-void reduce_all_axes(struct reduce *k);
 void reduce_these_axes(struct reduce *k, uint32_t axes);
 /* Whether n_reduced is not known: one of the axes is open, and n_reduced what there may be at most.
  */

@@ -33,7 +33,8 @@ static const struct shape *shape_of(const struct graph *g, uint16_t node)
     return &g->shapes[g->nodes[node].shape];
 }
 
-uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product)
+/* The left operand's axes that a product sums over. */
+static uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product)
 {
     if (product->left_axes != 0)
         return product->left_axes;

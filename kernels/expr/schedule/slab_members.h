@@ -34,8 +34,6 @@ struct slab_search {
 int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t index,
                       struct slab_search *ret, bool *ret_is_found) GAD_MUST_CHECK;
 
-/* The left operand's axes that a product sums over. */
-uint32_t slab_summed_axes(const struct graph *g, const struct graph_node *product);
 /* X, or what is X in float64. */
 static inline bool slab_is_x(const struct slab_search *s, uint16_t node)
 {
