@@ -11,7 +11,7 @@
 
 struct small_job {
     double elements[SMALL_ELEMENTS];
-    struct message_writer body; /* a job.run request; its id is patched by small_job_id() */
+    struct message_writer body; /* a job.run request; made by small_job_encode() */
 };
 
 void small_job_init(struct small_job *job);

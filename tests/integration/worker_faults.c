@@ -8,7 +8,7 @@
  *     fault:kill@N      SIGKILL at tile N, once, as below
  *     fault:segv-once   SIGSEGV at tile 1, unless something is in the file $GPUARRAYD_FAULT_MARKER,
  *                       into which it writes before: so only the first attempt dies
- *     fault:escape      tries what a worker that was taken over would (escape.c)
+ *     fault:escape      tries what a worker that was taken over would (worker_escape.c)
  *
  * Linked with the worker's own main and library; the function here takes the place of the empty one
  * there. Never installed.

@@ -10,7 +10,7 @@
  * it, and no two may overlap, which only archives do that were made to unpack into far more than
  * they are. Of a member that is read the local header must say the same as the directory.
  *
- * Pure but for the source's function. Called by npz.c, npz_archive.c and the fuzz target.
+ * Pure but for the source's function. Called by npz.c, npz_member.c and the fuzz target.
  */
 #include "client/formats/npz/zip_read.h"
 #include "proto/util.h"

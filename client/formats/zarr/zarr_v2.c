@@ -7,7 +7,7 @@
  * Filters come first when a chunk is written, the compressor last. Every chunk is whole in its
  * file, those at the edges too.
  *
- * Called by zarr_node.c.
+ * Called by zarr.c and zarr_list.c.
  */
 #include "client/formats/zarr/zarr_meta.h"
 #include "proto/util.h"

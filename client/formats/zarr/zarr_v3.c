@@ -14,7 +14,7 @@
  * All that is kept of the transpositions is in which order the array's axes lie: as the index of
  * each level of shards counts, and in the innermost chunk.
  *
- * Called by zarr_node.c.
+ * Called by zarr.c and zarr_list.c.
  */
 #include "client/formats/zarr/zarr_meta.h"
 #include "proto/util.h"

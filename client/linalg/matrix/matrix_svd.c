@@ -260,7 +260,7 @@ static int take_directions(struct svd *s, struct directions *d, struct gad_error
 {
     struct gad_svd_result *result = &s->result;
     int64_t k = d->k;
-    for (int64_t i = 0; i < k; i++) /* eigenvalues are sorted by take_values() */
+    for (int64_t i = 0; i < k; i++) /* eigenvalues are sorted by sort_values() */
         result->s.data[i] = s->kind == EIGH ? d->values[i] : sqrt(max_f64(d->values[i], 0));
     result->n_iterations = d->n_done;
     result->is_converged = d->is_converged;
