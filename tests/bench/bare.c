@@ -93,12 +93,6 @@ int account_check(const struct accounts *accounts, uid_t uid, enum account_resou
 
 void accounts_forget(struct accounts *accounts, uint64_t now_ns) {}
 
-int account_refuse(const struct accounts *accounts, uid_t uid, enum account_resource resource,
-                   uint64_t amount, struct gad_error *error)
-{
-    return GAD_QUOTA_EXCEEDED;
-}
-
 uint64_t account_limit(const struct accounts *accounts, uid_t uid, enum account_resource resource)
 {
     return INT64_MAX;
