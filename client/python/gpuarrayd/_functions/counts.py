@@ -71,7 +71,6 @@ import numpy as np
 from .. import errors
 from .._arguments.refusals import WrongType
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Call, Node, Ramp, Whole, Words, computed, dtype_name, ordered
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
@@ -79,6 +78,7 @@ from .._lazy.operands import Operand, node_of
 from .._lazy.picked import MODES, indices_of, is_mask, picked
 from .._lazy.results import compute, made
 from .._lazy.views import viewed
+from .describing import describe
 
 
 def _choice(op: str, name: str, value: object, choices: tuple[str, ...]) -> str:

@@ -68,7 +68,6 @@ import numpy.typing as npt
 from .. import errors
 from .._arguments.refusals import WrongType
 from .._lazy.array import Lazy, lazy_call
-from .._lazy.describing import describe
 from .._lazy.drawing import size_of
 from .._lazy.filled import filled, full_like, ones_like
 from .._lazy.fitting import check_bounds
@@ -77,6 +76,7 @@ from .._lazy.moves import array_of, broadcast_arrays, broadcast_to, moveaxis
 from .._lazy.operands import Operand, node_of
 from .._lazy.unanswered import refuse, refuse_unusual
 from .._lazy.views import ramp
+from .describing import describe
 
 __all__ = ["arange", "linspace", "ones", "full", "ones_like", "full_like", "eye", "tril", "triu",
            "meshgrid"]

@@ -72,7 +72,6 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy, lazy_call
-from .._lazy.describing import describe
 from .._lazy.graph import Shape, broadcast, computed
 from .._lazy.moves import array_of, axis_of, broadcast_to, concatenate
 from .._lazy.operands import Operand
@@ -81,6 +80,7 @@ from .._lazy.results import made
 from .._lazy.views import viewed
 from .counts import searchsorted, take
 from .creation import full
+from .describing import describe
 from .functions_of_one import invert, isnan
 from .functions_of_two import left_shift, right_shift
 from .reducing import Axis, axes_of

@@ -53,7 +53,6 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Call, Node, dtype_name
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, axis_of
@@ -63,6 +62,7 @@ from .._lazy.results import made
 from .._lazy.subscripts import in_words, parsed
 from .._lazy.views import permuted
 from .contraction import Label, contracted, without
+from .describing import describe
 from .reducing import reduced
 
 _Term = tuple[Node, list[Label]]

@@ -35,10 +35,10 @@ import numpy as np
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Whole, settled
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
+from .describing import describe
 
 _MODES = ("edge", "constant", "reflect", "symmetric", "wrap")
 

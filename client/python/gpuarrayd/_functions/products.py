@@ -61,7 +61,6 @@ import numpy as np
 from .. import errors
 from .._lazy.array import Lazy, lazy, request, told
 from .contraction import Label, contracted
-from .._lazy.describing import describe
 from .._lazy.fitting import known_dtype
 from .._lazy.graph import Node, Product, Shape, Source, broadcast
 from .._lazy.leaves import ArraySource
@@ -70,6 +69,7 @@ from .._lazy.operands import Operand, call, node_of
 from .._lazy.results import made
 from .._lazy.views import ViewSource, permuted
 from .._jobs.request import Request
+from .describing import describe
 
 Journal = str | os.PathLike[str] | bool | None
 

@@ -48,11 +48,11 @@ import numpy as np
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Node, Number, Shape, Whole, Words, number, strong
 from .._lazy.leaves import ArraySource
 from .._lazy.moves import array_of, concatenate
 from .._lazy.operands import Operand
+from .describing import describe
 from .reducing import Axis, axes_of
 from .._lazy.results import made
 from .._lazy.text import number_text

@@ -61,9 +61,9 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Node
 from .._lazy.operands import Operand
+from .describing import describe
 from .reducing import Axis, Initial, norm_of, place, reduced, spread, weighted
 
 

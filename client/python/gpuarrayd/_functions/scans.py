@@ -44,13 +44,13 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Call, Node, Reduction, Shape, Whole, dtype_name, is_placed, ordered
 from .._lazy.moved import Moved, whole
 from .._lazy.moves import array_of, axis_of, concatenate
 from .._lazy.operands import Operand
 from .._lazy.results import made
 from .._lazy.views import viewed
+from .describing import describe
 
 
 def scanned(op: str, a: object, axis: object, dtype: npt.DTypeLike | None) -> Whole:

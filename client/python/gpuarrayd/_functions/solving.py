@@ -67,12 +67,12 @@ import numpy as np
 from .. import _core, _session, errors
 from .._arguments import convert as _arguments
 from .._lazy.array import Lazy, open as open_lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Node, computed
 from .._lazy.leaves import place_of
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
 from .._linalg.matrices import KINDS, planned, told_of_steps
+from .describing import describe
 
 Callback = Callable[[int, int, float], object]
 Path = str | os.PathLike[str]

@@ -46,12 +46,12 @@ import numpy as np
 from .. import errors
 from .._lazy.array import Lazy
 from .._lazy.blockwise import map_blocks
-from .._lazy.describing import describe
 from .._lazy.moves import array_of, axis_of, flip
 from .._lazy.operands import Operand
 from .._lazy.reshaping import ravel
 from .._lazy.unanswered import refuse
 from .derived import MOST_BYTES
+from .describing import describe
 
 __all__ = ["sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

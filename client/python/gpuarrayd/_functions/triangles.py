@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Node, Whole
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
+from .describing import describe
 
 
 def qr_r(x: Operand, /, b: Operand | None = None) -> Lazy:

@@ -42,10 +42,10 @@ import numpy.typing as npt
 
 from .. import errors
 from .._lazy.array import Lazy
-from .._lazy.describing import describe
 from .._lazy.graph import Call, Node, Product, Whole, Words, computed, ordered
 from .._lazy.moves import array_of
 from .._lazy.operands import Operand
+from .describing import describe
 
 Axes: TypeAlias = int | Sequence[int]
 MODES = ("edge", "constant", "reflect", "symmetric", "wrap")

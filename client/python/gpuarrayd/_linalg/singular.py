@@ -74,9 +74,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
+from .._functions.describing import describe
 from .._lazy.array import Lazy, lazy
 from .._lazy.array import open as open_lazy
-from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .._lazy.results import save
 from .matrices import (FEW_COLUMNS, NUMPY, Array, Callback, Run, data_of, decomposed, dense,

@@ -45,8 +45,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import errors
+from .._functions.describing import describe
 from .._lazy.array import Lazy, lazy
-from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .matrices import (NUMPY, Array, Run, decomposed, dense, in_memory, is_small, is_tall,
                        matrix_of)

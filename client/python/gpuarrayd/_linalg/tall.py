@@ -62,9 +62,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import errors
+from .._functions.describing import describe
 from .._functions.reductions import norm
 from .._lazy.array import Lazy, lazy
-from .._lazy.describing import describe
 from .._lazy.operands import Operand
 from .matrices import (NUMPY, Array, Run, check_few, data_of, decomposed, dense, finite_in_memory,
                        has_few, in_memory, is_small, is_tall, is_wide, matrix_of)
