@@ -120,10 +120,10 @@ DEVICE void take_deviation(struct code_state *state, f64 *pivot, f64 x, f64 n)
 DEVICE void combine_deviations(struct code_state *state, const struct code_state *other, u32 stride,
                                f64 n, f64 n_other)
 {
+    if (n_other == 0) /* there is no pivot either */
+        return;
     f64 *pivot = &second_state(state, stride)->value.f64;
     f64 other_pivot = second_state(other, stride)->value.f64;
-    if (n_other == 0)
-        return;
     if (n == 0) {
         *state = *other;
         *pivot = other_pivot;

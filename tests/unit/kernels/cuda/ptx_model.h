@@ -78,8 +78,11 @@ PTX float flushed(float a)
     }
 MEMORY(f32, float)
 MEMORY(f64, double)
+MEMORY(b8, uint8_t)
 MEMORY(u8, uint8_t)
+MEMORY(s8, int8_t)
 MEMORY(u16, uint16_t)
+MEMORY(s16, int16_t)
 MEMORY(u32, uint32_t)
 MEMORY(b32, uint32_t)
 MEMORY(s32, int32_t)
@@ -187,16 +190,34 @@ ONE(not_pred, bool, bool, !a)
     {                                                                                              \
         return a >> (n < n_bits ? n : n_bits - 1);                                                 \
     }
+INTEGERS(u16, s16, uint16_t, int16_t, 16)
 INTEGERS(u32, s32, uint32_t, int32_t, 32)
 INTEGERS(u64, s64, uint64_t, int64_t, 64)
-TWO(add_s16, uint16_t, uint16_t, (uint16_t)(a + b))
-ONE(cvt_u16_u32, uint32_t, uint16_t, (uint16_t)a)
-TWO(div_s64, int64_t, int64_t, b == 0 ? -1 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
+#define SIGNED(S, UT, ST)                                                                          \
+    TWO(div_##S, ST, ST, b == 0 ? -1 : b == -1 ? (ST)(0 - (UT)a) : a / b)                          \
+    TWO(rem_##S, ST, ST, b == 0 ? a : b == -1 ? 0 : a % b)                                         \
+    ONE(abs_##S, ST, ST, a < 0 ? (ST)(0 - (UT)a) : a)
+SIGNED(s32, uint32_t, int32_t)
+SIGNED(s64, uint64_t, int64_t)
 TWO(mul_hi_u32, uint32_t, uint32_t, (uint32_t)((uint64_t)a *b >> 32))
+TWO(mul_wide_u16, uint16_t, uint32_t, (uint32_t)a *b)
 TWO(mul_wide_u32, uint32_t, uint64_t, (uint64_t)a *b)
 TWO(mul_wide_s32, int32_t, int64_t, (int64_t)a *b)
 THREE(shf_l_wrap_b32, uint32_t, uint32_t, (uint32_t)(((uint64_t)b << 32 | a) << (c & 31) >> 32))
 ONE(clz_b64, uint64_t, uint32_t, a ? (uint32_t)__builtin_clzll(a) : 64)
+ONE(popc_b32, uint32_t, uint32_t, (uint32_t)__builtin_popcount(a))
+ONE(popc_b64, uint64_t, uint32_t, (uint32_t)__builtin_popcountll(a))
+PTX uint32_t prmt_b32(uint32_t a, uint32_t b, uint32_t selector)
+{
+    uint64_t bytes = (uint64_t)b << 32 | a;
+    uint32_t result = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        uint32_t chosen = selector >> 4 * i & 15, byte = bytes >> 8 * (chosen & 7) & 255;
+        byte = chosen & 8 ? (byte >> 7) * 255 : byte; /* its sign */
+        result |= byte << 8 * i;
+    }
+    return result;
+}
 PTX uint64_t mad_wide_u32(uint32_t a, uint32_t b, uint64_t c)
 {
     return (uint64_t)a * b + c;

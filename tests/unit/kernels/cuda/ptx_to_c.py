@@ -8,8 +8,9 @@ void PREFIX_entry_f(result, argument, ..), all of them addresses; others are sta
 
 A text with kernels (.entry) becomes one with void PREFIX_kernel(void *const *arguments) and the
 number of bytes it shares, for tests/unit/kernels/ptx/ptx_block.h, which runs a block's threads: its
-loads and stores of global and shared memory are checked, bar.sync yields. What is not known there
-(atomics, cp.async, shuffles, generic addresses) is refused, by the linker at the latest.
+loads and stores of global and shared memory and of what may be either are checked, as are atomics
+and cp.async, bar.sync yields. Tables in global memory are listed, as PREFIX_tables. What is not
+known there (shuffles, indirect branches) is refused, by the linker at the latest.
 """
 
 import re
@@ -34,6 +35,8 @@ class Translator:
         self.prefix = prefix
         self.scopes = [{}]  # register -> type
         self.out = []
+        self.has_kernels = False
+        self.tables = []  # in global memory: name and bytes
         self.names = set()  # of functions declared so far
         self.kernel = None  # whose body this is, and the bytes that its threads share
         self.n_shared_bytes = 0
@@ -92,7 +95,7 @@ class Translator:
         size = int(item[1:]) // 8
         space = next((p for p in parts if p in ("global", "shared", "local", "param")), "generic")
         at = self.address(place)
-        if self.kernel and space not in ("local", "param"):
+        if self.has_kernels and space not in ("local", "param"):
             at = f"ptx_{kind}_{space}({at}, {n_items * size}, __LINE__)"
         self.out.append(f"{{ const uintptr_t at = {at};")
         for i, register in enumerate(registers):
@@ -102,6 +105,26 @@ class Translator:
             else:
                 self.out.append(f"store_{item}({where}, {self.read(register, item)});")
         self.out.append("}")
+
+    def atomic(self, parts, operands):
+        """atom.shared.OP.TYPE d, [a], b."""
+        op, item = parts[-2:]
+        target, place, value = operands
+        self.out.append(f"{{ const uintptr_t at = ptx_atomic_shared({self.address(place)}, "
+                        f"{int(item[1:]) // 8}, __LINE__); {C_TYPE[item]} before = load_{item}(at);")
+        self.out.append(f"store_{item}(at, {op}_{item}(before, {self.read(value, item)}));")
+        self.write(target, "before", item)
+        self.out.append("}")
+
+    def copy_ahead(self, parts, operands):
+        """cp.async of n bytes, and its groups."""
+        if parts[-1] == "commit_group":
+            self.out.append("ptx_commit_group();")
+        elif parts[-1] == "wait_group":
+            self.out.append(f"ptx_wait_group({operands[0]}, __LINE__);")
+        else:
+            to, source = (self.address(place) for place in operands[:2])
+            self.out.append(f"ptx_cp_async({to}, {source}, {operands[2]}, __LINE__);")
 
     def move_pair(self, text):
         """mov.b64 {a, b}, x and mov.b64 x, {a, b}."""
@@ -127,6 +150,10 @@ class Translator:
             return last, [last, last, "pred"]
         if op == "cvt":
             return parts[-2], [last]
+        if op == "popc":
+            return "u32", [last]
+        if op == "prmt":
+            return last, [last, last, "u32"]
         if op in ("shl", "shr"):
             return last, [last, "u32"]
         if op == "bfi":
@@ -134,16 +161,22 @@ class Translator:
         if op == "clz":
             return "u32", [last]
         if "wide" in parts:
-            wide = last[0] + "64"
+            wide = f"{last[0]}{2 * int(last[1:])}"
             return wide, [last, last, wide][:n_sources]
         return last, [last] * n_sources
 
     def instruction(self, text):
-        mnemonic, rest = text.split(None, 1)
+        mnemonic, rest = [*text.split(None, 1), ""][:2]
         parts = mnemonic.split(".")
         operands = re.findall(r"\[[^\]]*\]|[%\w.$-]+", rest)
         if parts[0] in ("ld", "st"):
             self.move_memory(parts, operands)
+            return
+        if parts[0] == "atom":
+            self.atomic(parts, operands)
+            return
+        if parts[:2] == ["cp", "async"]:
+            self.copy_ahead(parts, operands)
             return
         if mnemonic == "mov.b64" and "{" in rest:
             self.move_pair(text)
@@ -153,6 +186,9 @@ class Translator:
         arguments = [self.read(s, w) for s, w in zip(sources, wanted)]
         if "cc" in parts or parts[0] in ("addc", "subc", "madc"):
             arguments.append("&carry")
+        if parts[0] == "cvt" and len(parts) == 3 and given not in FLOATS and wanted[0] not in FLOATS:
+            self.write(target, f"({C_TYPE[given]}){arguments[0]}", given)
+            return
         self.write(target, f"{mnemonic.replace('.', '_')}({', '.join(arguments)})", given)
 
     def statement(self, text):
@@ -164,6 +200,10 @@ class Translator:
             return
         word = text.split(None, 1)[0]
         if word in IGNORED:
+            return
+        if text.startswith(".extern .shared"):  # what the launch gives, in kernels that have no other
+            name = re.search(r"([\w$]+)\[", text)[1]
+            self.out.append(f"enum {{ {identifier(name)} = 0 }};")
             return
         if word == ".reg":
             self.declare_registers(text)
@@ -200,6 +240,8 @@ class Translator:
         n_bytes = int(size[1]) // 8 * int(size[3] or 1)
         values = re.search(r"=\s*(\{[^}]*\})", text)
         what = "static const" if text.startswith(".global") else ""
+        if what:
+            self.tables.append((identifier(size[2]), n_bytes))
         self.out.append(f"{what} unsigned char __attribute__((aligned(16))) "
                         f"{identifier(size[2])}[{n_bytes}]{' = ' + values[1] if values else ''};")
 
@@ -244,6 +286,9 @@ class Translator:
 
     def translate(self, text):
         text = re.sub(r"//[^\n]*", "", text)
+        text = re.sub(r"\{ (\.reg [^;]*;)", r"{\n\1", text)  # a block within a line
+        text = re.sub(r"; \}", ";\n}", text)
+        self.has_kernels = ".entry" in text
         depth, pending = 0, ""
         for line in text.split("\n"):
             stripped = line.strip()
@@ -275,6 +320,10 @@ class Translator:
                         self.statement(first)
                 if pending.split(None, 1)[:1] and pending.split()[0] in IGNORED:
                     pending = ""
+        if self.has_kernels:
+            listed = ", ".join(f"{{(void *){name}, {n_bytes}, 0}}" for name, n_bytes in self.tables)
+            self.out.append(f"const struct ptx_buffer {self.prefix}_tables[] = {{{listed or '{0}'}}};")
+            self.out.append(f"const unsigned {self.prefix}_n_tables = {len(self.tables)};")
         return "\n".join(self.out)
 
 

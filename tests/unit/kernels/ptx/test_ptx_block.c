@@ -12,6 +12,8 @@
 
 void planted_planted(void *const *arguments);
 extern const uint32_t planted_planted_shared_bytes;
+extern const struct ptx_buffer planted_tables[];
+extern const unsigned planted_n_tables;
 
 /* By the kernel's number of the fault. */
 static const struct {
@@ -33,6 +35,16 @@ static const struct {
     {"write after read", PTX_RACE, 1},
     {"read after write", PTX_RACE, 1},
     {"write after write", PTX_RACE, 1},
+    {"store to a table", PTX_READ_ONLY, 0},
+    {"generic store beyond", PTX_OUT_OF_BOUNDS, 31},
+    {"generic read after write", PTX_RACE, 1},
+    {"atomic after write", PTX_RACE, 1},
+    {"read after atomic", PTX_RACE, 0},
+    {"read of what is copied", PTX_UNWRITTEN, 0},
+    {"read of the newest group", PTX_UNWRITTEN, 0},
+    {"write of what is copied", PTX_RACE, 0},
+    {"copy that nobody awaits", PTX_NOT_AWAITED, 0},
+    {"sound, with copies and atomics", PTX_FINE, 0},
 };
 
 static uint32_t result[N_THREADS];
@@ -40,7 +52,7 @@ static bool is_written[sizeof(result)];
 
 static struct ptx_report run(uint32_t plant, uint32_t n_blocks)
 {
-    const struct ptx_buffer buffer = {result, sizeof(result), is_written};
+    const struct ptx_buffer buffers[] = {{result, sizeof(result), is_written}, planted_tables[0]};
     uint32_t *out = result;
     void *arguments[] = {&out, &plant};
     struct ptx_report report;
@@ -52,11 +64,12 @@ static struct ptx_report run(uint32_t plant, uint32_t n_blocks)
             .arguments = arguments,
             .n_blocks = {n_blocks, 1},
             .n_threads = N_THREADS,
-            .buffers = &buffer,
-            .n_buffers = 1,
+            .buffers = buffers,
+            .n_buffers = 2,
         },
         &report);
     cr_assert(eq(int, r, 0));
+    cr_assert(eq(u32, planted_n_tables, 1));
     return report;
 }
 
@@ -77,4 +90,12 @@ Test(ptx_block, runs_threads_across_barriers_block_by_block)
         cr_assert(eq(u32, result[i], (i + 1) % N_THREADS));
     for (uint32_t i = 0; i < sizeof(is_written); i++)
         cr_assert(is_written[i]);
+}
+
+Test(ptx_block, brings_copies_and_adds_for_all_threads)
+{
+    struct ptx_report report = run(sizeof(plants) / sizeof(plants[0]) - 1, 2);
+    cr_assert(eq(int, (int)report.fault, PTX_FINE));
+    for (uint32_t i = 0; i < N_THREADS; i++)
+        cr_assert(eq(u32, result[i], 1 + N_THREADS));
 }
