@@ -20,8 +20,9 @@ method : str
     others of NumPy's.
 keepdims : bool
     Whether the reduced axes stay with length 1, so that the result broadcasts with a.
-weights : None
-    Refused: weights are not computed.
+weights : Lazy or array_like, optional
+    With method "inverted_cdf", of a's shape or that of its reduced axes: how much each element
+    counts. Elements are sorted then, as by gd.argsort().
 
 Returns
 -------
@@ -37,7 +38,7 @@ NoAxis
 BadArgument
     q is out of range, or the method unknown.
 Unsupported
-    weights=, or q of several axes.
+    q of several axes.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from .describing import describe
 from .reducing import Axis, axes_of
 from .._lazy.results import made
 from .._lazy.text import number_text
+from .weighted import weighted
 
 _MAX_Q = 8  # of one call in the daemon's language
 _MAX_Q_ALONG_AXES = 4  # which keeps counts for each slice
@@ -97,16 +99,13 @@ def _check_q(op: str, values: Any) -> None:
 def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims: bool,
                weights: object) -> Node:
     node = array_of(a)
-    if weights is not None:
-        raise errors.Unsupported(f"{op}: weights= is not computed by the daemon",
-                                 argument="weights", expected="None", found="weights=")
     if method not in _METHODS:
         raise errors.BadArgument(f"{op}: method is {method!r}", argument="method",
                                  expected=", ".join(sorted(_METHODS)), found=repr(method))
     words: Words = () if method == "linear" else (("method", str(method)),)
     if isinstance(q, Lazy):
         q = q.compute()
-    if isinstance(q, (int, float)) and not isinstance(q, np.generic):
+    if isinstance(q, (int, float)) and not isinstance(q, np.generic) and weights is None:
         _check_q(op, [q])
         return _node(op, node, number_text(number(q)).strip("()"), None, axis, words, keepdims)
     given = np.asarray(q)
@@ -115,6 +114,8 @@ def _quantiles(op: str, a: object, q: Any, axis: Axis, method: object, keepdims:
                                  "computes one row of them", argument="q", expected="one axis",
                                  found=str(given.shape))
     _check_q(op, given.ravel().tolist())
+    if weights is not None:
+        return weighted(op, node, q, _axes(op, axis, node), axis, method, keepdims, weights)._node
     if op.startswith("nan") and 0 in node.shape:  # NumPy's answer is that of nanmean, whatever q is
         return _node(op, node, "0.5", None, axis, words, keepdims)
     if given.ndim == 0:
@@ -153,14 +154,14 @@ def _rounded(found: Whole, node: Node, q: np.dtype[Any]) -> Node:
 
 def quantile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
              overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-             weights: None = None) -> Lazy:
+             weights: Operand | None = None) -> Lazy:
     """the value below which a part q, from 0 to 1, of the elements lies"""
     return made(_quantiles("quantile", a, q, axis, method, keepdims, weights), out)
 
 
 def percentile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-               weights: None = None) -> Lazy:
+               weights: Operand | None = None) -> Lazy:
     """the same with q from 0 to 100"""
     return made(_quantiles("percentile", a, q, axis, method, keepdims, weights), out)
 
@@ -173,14 +174,14 @@ def median(a: Operand, axis: Axis = None, out: object = None, overwrite_input: b
 
 def nanquantile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
                 overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
-                weights: None = None) -> Lazy:
+                weights: Operand | None = None) -> Lazy:
     """quantile of what is not NaN"""
     return made(_quantiles("nanquantile", a, q, axis, method, keepdims, weights), out)
 
 
 def nanpercentile(a: Operand, q: Operand, axis: Axis = None, out: object = None,
                   overwrite_input: bool = False, method: str = "linear", keepdims: bool = False,
-                  *, weights: None = None) -> Lazy:
+                  *, weights: Operand | None = None) -> Lazy:
     """percentile of what is not NaN"""
     return made(_quantiles("nanpercentile", a, q, axis, method, keepdims, weights), out)
 

@@ -380,7 +380,8 @@ def tile(A: Operand, reps: Numbers) -> Lazy:  # noqa: N803
 
 def pad(array: Operand, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Lazy:
     """With a border, as numpy.pad(): mode "constant" (constant_values=), "edge", "reflect",
-    "symmetric" or "wrap"."""
+    "symmetric" or "wrap"; or computed of it: "linear_ramp" (end_values=), "maximum", "mean",
+    "median" or "minimum" (stat_length=)."""
     from .padding import padded
     return padded(array_of(array), pad_width, mode, kwargs)
 

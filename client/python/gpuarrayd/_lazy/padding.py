@@ -19,6 +19,7 @@ from .graph import Node, Shape
 from .leaves import ArraySource
 from .moved import Moved, Piece
 from .moves import Segment, _all, _pieces
+from .padding_computed import COMPUTED, bordered
 from .unanswered import refuse
 from .views import ViewSource
 
@@ -38,15 +39,19 @@ def padded(node: Node, pad_width: Any, mode: object, options: Mapping[str, Any])
     values = options.pop("constant_values", 0)
     if options.get("reflect_type") == "even":
         options.pop("reflect_type")
-    if not isinstance(mode, str) or mode not in _MODES:
+    if not isinstance(mode, str) or mode not in (*_MODES, *COMPUTED):
         raise errors.Unsupported(f"pad: mode {mode!r} is not computed by the daemon",
-                                 argument="mode", expected=", ".join(_MODES), found=repr(mode))
-    refuse("pad", {name: "" if value is None else value for name, value in options.items()})
+                                 argument="mode", expected=", ".join((*_MODES, *COMPUTED)),
+                                 found=repr(mode))
     widths = _widths(pad_width, len(node.shape))
+    if mode not in COMPUTED:
+        refuse("pad", {name: "" if value is None else value for name, value in options.items()})
     for axis, ((before, after), size) in enumerate(zip(widths, node.shape, strict=True)):
         if size == 0 and (before or after) and mode != "constant":
             raise errors.BadArgument(f"axis {axis} is empty: there is nothing to repeat",
                                      argument="array", expected="mode 'constant'", found=mode)
+    if mode in COMPUTED:
+        return bordered(Lazy._of(node), widths, mode, options)
     shape = tuple([before + size + after
                    for (before, after), size in zip(widths, node.shape, strict=True)])
     segments = [_segments(mode, size, before, after)
@@ -63,7 +68,7 @@ def _check_options(mode: str, options: Mapping[str, Any]) -> None:
     known = _OPTIONS.get(mode)
     if known is None:
         raise errors.BadArgument(f"pad: there is no mode {mode!r}", argument="mode",
-                                 expected=", ".join(_MODES), found=repr(mode))
+                                 expected=", ".join((*_MODES, *COMPUTED)), found=repr(mode))
     for name in options:
         if name not in known:
             raise errors.BadArgument(f"pad: mode {mode!r} has no {name}=", argument=name,

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import filled, moves, reshaping
-from .._functions import (counts, creation, derived, dtypes, einsum, functions, gradients,
+from .._functions import (counts, creation, derived, dtypes, einsum, folds, functions, gradients,
                           products, quantiles, reductions, scans, solving, sorting)
 from .. import errors
 from .array import Lazy, lazy_call, lazy_pair
@@ -73,17 +73,45 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[object, ...],
         return _multiplied(ufunc, multiplied, inputs, out, kwargs)
     if method == "reduce" and name in _REDUCED:
         return _reduced(ufunc, name, inputs, out, kwargs)
+    if method == "reduce" and ufunc.__name__ in folds.FOLDS and name is not None:
+        return _folded(ufunc, inputs, out, kwargs)
     if method == "accumulate" and name in _ACCUMULATED:
         return _accumulated(name, inputs, out, kwargs)
     if name is None or method != "__call__":
         module = "" if getattr(np, ufunc.__name__, None) is not ufunc else "np."
         _refuse_function(module + ufunc.__name__ + ("" if method == "__call__" else f".{method}"))
+    dtype, mask = kwargs.pop("dtype", None), kwargs.pop("where", True)
     _refuse_unusual(f"np.{ufunc.__name__}", kwargs)
-    if ufunc.nout == 2:
-        pair = lazy_pair(name, *inputs)
-        return pair if out is None else compute_into(pair, out, is_broad=True)
-    made = lazy_call(name, *inputs)
-    return made if out is None else compute_into((made,), out, is_broad=True)[0]
+    kinds = None if dtype is None else _kinds(ufunc, inputs, dtype)
+    if kinds is not None:
+        inputs = tuple([one if isinstance(one, (int, float)) and not isinstance(one, np.generic)
+                        else as_lazy(one).astype(kind)  # type: ignore[arg-type]
+                        for one, kind in zip(inputs, kinds, strict=False)])
+    found: tuple[Any, ...] = lazy_pair(name, *inputs) if ufunc.nout == 2 else \
+        (lazy_call(name, *inputs),)
+    if kinds is not None:
+        found = tuple([one.astype(kind)
+                       for one, kind in zip(found, kinds[ufunc.nin:], strict=True)])
+    if mask is not True:
+        there = out if out is not None else (None,) * ufunc.nout
+        found = tuple([lazy_call("where", mask, one, one.dtype.type(0) if old is None else old)
+                       for one, old in zip(found, there, strict=True)])
+    if out is not None:
+        found = compute_into(found, out, is_broad=True)
+    return found if ufunc.nout == 2 else found[0]
+
+
+def _kinds(ufunc: np.ufunc, inputs: tuple[object, ...], dtype: Any) -> tuple[np.dtype[Any], ...]:
+    """What NumPy computes in, where dtype= says what comes out."""
+    if not hasattr(ufunc, "resolve_dtypes"):  # before NumPy 1.25
+        refuse(f"np.{ufunc.__name__}", {"dtype": dtype})
+    given = [type(one) if type(one) in (int, float) else
+             np.dtype("?") if isinstance(one, bool) else as_lazy(one).dtype  # type: ignore[arg-type]
+             for one in inputs]
+    kind = np.dtype(dtype)
+    found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes(
+        (*given, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *[kind] * ufunc.nout))
+    return found
 
 
 @functools.cache
@@ -117,6 +145,20 @@ def _reduced(ufunc: np.ufunc, name: str, inputs: tuple[object, ...], out: Any,
         refuse(f"np.{ufunc.__name__}.reduce", {"initial": initial})
         check_some(reduction, inputs[0], given["axis"], given.get("where", True))
     return getattr(functions, reduction)(inputs[0], **given)
+
+
+def _folded(ufunc: np.ufunc, inputs: tuple[object, ...], out: Any,
+            kwargs: dict[str, object]) -> Any:
+    """np.hypot.reduce(x): by other reductions."""
+    names = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    given = {"axis": 0, **dict(zip(names, inputs[1:], strict=False)), **_given(kwargs)}
+    axis, keepdims = given.pop("axis"), given.pop("keepdims", False)
+    if given.get("where") is True:
+        given.pop("where")
+    refuse(f"np.{ufunc.__name__}.reduce", given)
+    made = folds.FOLDS[ufunc.__name__](as_lazy(inputs[0]), axis,  # type: ignore[arg-type]
+                                       bool(keepdims))
+    return made if out is None else compute_into((made,), out)[0]
 
 
 def _accumulated(name: str, inputs: tuple[object, ...], out: Any, kwargs: dict[str, object]) -> Any:
@@ -199,6 +241,13 @@ def _unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Lazy, ..
     return (rest, *reversed(places))
 
 
+def _spread(name: str) -> Callable[..., Any]:
+    def call(*args: object, **kwargs: object) -> Any:
+        from .._linalg import spread  # it is made of lazies itself
+        return getattr(spread, name)(*args, **_given(kwargs))
+    return call
+
+
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
     "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
@@ -217,6 +266,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: getattr(filled, name) for name in filled.__all__},
     "gradient": _own(gradients.gradient), "repeat": derived.repeated,
     "unravel_index": _unravel_index,
+    "cov": _spread("cov"), "corrcoef": _spread("corrcoef"),
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,
     "lib.stride_tricks.sliding_window_view": derived.sliding_window_view,

@@ -191,7 +191,7 @@ def test_reductions_around_them(x):
     (lambda x, r: np.percentile(x, -1), "bad-argument", "q"),
     (lambda x, r: np.percentile(x, [[1, 2]]), "unsupported", "q"),
     (lambda x, r: np.quantile(x, .5, method="best"), "bad-argument", "method"),
-    (lambda x, r: np.quantile(x, .5, method="inverted_cdf", weights=x), "unsupported", "weights"),
+    (lambda x, r: np.quantile(x, .5, method="inverted_cdf", weights=[1]), "bad-shape", "weights"),
     (lambda x, r: np.median(x, axis=(0, 0)), "bad-shape", "axis"),
 ])
 def test_what_is_refused(x, row, call, code, argument):
