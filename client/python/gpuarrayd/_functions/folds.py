@@ -1,4 +1,4 @@
-"""np.hypot.reduce(x) and its like: reductions of ufuncs that the daemon has not, by those that it has.
+"""np.hypot.reduce(x) and its like: reductions that the daemon has not, by those that it has.
 
 Each is of (x, axis, keepdims), and exact where NumPy's is. Called by protocols.py.
 """
@@ -60,7 +60,7 @@ def _logaddexp(x: Lazy, axis: Axis, keepdims: bool) -> Lazy:
 
 FOLDS: dict[str, Callable[[Lazy, Axis, bool], Lazy]] = {
     "logical_xor": _xor, "hypot": _hypot, "logaddexp": _logaddexp,
-    "bitwise_and": _bits("bitwise_and", lambda x, axis, keepdims: x.all(axis=axis, keepdims=keepdims)),
-    "bitwise_or": _bits("bitwise_or", lambda x, axis, keepdims: x.any(axis=axis, keepdims=keepdims)),
+    "bitwise_and": _bits("bitwise_and", lambda x, axis, keepdims: x.all(axis, keepdims=keepdims)),
+    "bitwise_or": _bits("bitwise_or", lambda x, axis, keepdims: x.any(axis, keepdims=keepdims)),
     "bitwise_xor": _bits("bitwise_xor", _xor),
 }

@@ -1,5 +1,5 @@
-"""Quantiles with weights, as NumPy has them: the first of the sorted elements up to which there is a
-part q of all weights. Rows are sorted; what `gd.argsort` says of them is true here.
+"""Quantiles with weights, as NumPy has them: the first of the sorted elements up to which there is
+a part q of all weights. Rows are sorted; what `gd.argsort` says of them is true here.
 
 Called by quantiles.py.
 """

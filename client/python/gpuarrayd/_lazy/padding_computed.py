@@ -1,5 +1,5 @@
-"""numpy.pad() with borders that are computed of the array: its modes "linear_ramp", "maximum", "mean",
-"median" and "minimum".
+"""numpy.pad() with borders that are computed of the array: its modes "linear_ramp", "maximum",
+"mean", "median" and "minimum".
 
 One axis after the other, as NumPy does it: what an axis gets is computed of the array with the
 borders of the axes before, so corners are borders of borders.

@@ -105,9 +105,9 @@ def _kinds(ufunc: np.ufunc, inputs: tuple[object, ...], dtype: Any) -> tuple[np.
     """What NumPy computes in, where dtype= says what comes out."""
     if not hasattr(ufunc, "resolve_dtypes"):  # before NumPy 1.25
         refuse(f"np.{ufunc.__name__}", {"dtype": dtype})
+    arrays: Any = inputs
     given = [type(one) if type(one) in (int, float) else
-             np.dtype("?") if isinstance(one, bool) else as_lazy(one).dtype  # type: ignore[arg-type]
-             for one in inputs]
+             np.dtype("?") if isinstance(one, bool) else as_lazy(one).dtype for one in arrays]
     kind = np.dtype(dtype)
     found: tuple[np.dtype[Any], ...] = ufunc.resolve_dtypes(
         (*given, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *[kind] * ufunc.nout))
