@@ -71,9 +71,10 @@ def refuse_number(kind: str, shape: tuple[int, ...]) -> NoReturn:
 
 
 def refuse(function: str, others: Mapping[str, object]) -> None:
-    """Of arguments that NumPy's function has and this has not; those left at None are none."""
+    """Of arguments that NumPy's function has and this has not; those left at None are none, nor is
+    the device where all results lie."""
     for name, value in others.items():
-        if value is not None:
+        if value is not None and not (name == "device" and value == "cpu"):
             found = repr(value) if isinstance(value, (bool, int, float, str)) else type(value)
             raise errors.Unsupported(f"{function}: {name}= is not computed by the daemon",
                                      argument=name, found=f"{name}={found}")

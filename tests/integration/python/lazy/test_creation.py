@@ -34,6 +34,12 @@ def check(gd, pairs):
             same(got, want, name)
 
 
+def test_the_device_where_results_lie_may_be_named(gd):
+    made = [gd.arange(3, device="cpu"), gd.full(3, 7, device="cpu")[:], gd.eye(3, device="cpu")[1],
+            gd.linspace(0, 2, 3, device="cpu")]
+    assert [one.compute().tolist() for one in made] == [[0, 1, 2], [7, 7, 7], [0, 1, 0], [0, 1, 2]]
+
+
 def test_arange(gd):
     pairs = []
     for given in RANGES:
@@ -210,7 +216,7 @@ def test_they_take_no_memory(gd):
     (lambda gd: gd.arange(1, 2, 0), "BadArgument"), (lambda gd: gd.arange([1, 2]), TypeError),
     (lambda gd: gd.arange(gd.lazy(3)), TypeError), (lambda gd: gd.arange(0, np.inf), "BadArgument"),
     (lambda gd: gd.arange(3, dtype=bool), "BadDtype"), (lambda gd: gd.arange(3, dtype="c16"), "Unsupported"),
-    (lambda gd: gd.arange(3, device="cpu"), "Unsupported"),
+    (lambda gd: gd.arange(3, device="cuda:0"), "Unsupported"),
     (lambda gd: gd.arange(-1, 3, dtype="u1"), OverflowError),
     (lambda gd: gd.arange(100, 300, 100, dtype="i1"), "BadArgument"),
     (lambda gd: gd.arange(-2**63, 2**62, 2**62, dtype="i4"), OverflowError),
