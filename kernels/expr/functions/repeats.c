@@ -30,6 +30,12 @@ static int refuse(struct compiler *c, uint32_t column, const char *what, const c
     return r;
 }
 
+static int refuse_complex(struct compiler *c, uint32_t column)
+{
+    return complex_refuse(c, column, "repeat of complex arrays is not computed",
+                          "two arrays, of the real parts and the imaginary ones");
+}
+
 /* ---- at first ---- */
 
 static int read_count(struct compiler *c, const struct ast_node *n, uint32_t *ret)
@@ -133,6 +139,8 @@ int repeats_state(struct compiler *c, struct ast_node *n, const struct value *in
     struct repeat *repeat = n->repeat;
     const struct graph_node like = {.shape = repeat->shape};
     uint16_t node;
+    if (initial->kind == VALUE_COMPLEX)
+        return refuse_complex(c, n->column);
     if (!repeat->has_begun) { /* with the first state */
         int r = find_shape(c, repeat);
         if (r)
@@ -334,6 +342,9 @@ int repeats_apply(struct compiler *c, struct ast_node *n, uint32_t *ret_again)
     int r = repeat->is_known ? 0 : read_count(c, n, &repeat->n_steps);
     if (r)
         return r;
+    for (unsigned i = 0; i < repeat->n_states; i++)
+        if (types_child(c, n, 1 + repeat->n_states + i)->kind == VALUE_COMPLEX)
+            return refuse_complex(c, types_child_column(c, n, 1 + repeat->n_states + i));
     if (grow_dtypes(c, n)) {
         *ret_again = repeat->first;
         return 0;

@@ -30,19 +30,51 @@ static struct ast_node *state_of(struct compiler *c, const struct ast_node *n, u
     return &c->ast.nodes[n->children[FIRST_STATE + i]];
 }
 
-static int set_state(struct compiler *c, struct ast_node *state, enum dtype dtype)
+static unsigned n_parts_of(const struct value *v)
 {
-    uint16_t first, node;
-    int r = types_as(c, state->column, types_child(c, state, 0), dtype, &first);
-    if (r == 0)
-        r = graph_state(c, state->column, first, state->result, &node);
+    return v->kind == VALUE_COMPLEX ? 2 : 1;
+}
+
+/* The number of a state's part among all that the loop has. */
+static unsigned number_of(const struct ast_node *state, unsigned part)
+{
+    return state->result + part * EXPR_MAX_STATES;
+}
+
+static int set_state(struct compiler *c, struct ast_node *state, enum dtype dtype, unsigned n_parts)
+{
+    struct value parts[2];
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < n_parts; i++) {
+        const struct value begin = complex_part(types_child(c, state, 0), i);
+        uint16_t first, node;
+        r = types_as(c, state->column, &begin, dtype, &first);
+        if (r == 0)
+            r = graph_state(c, state->column, first, number_of(state, i), &node);
+        if (r == 0)
+            r = types_set_node(node, &parts[i]);
+    }
     state->dtype = (uint8_t)dtype;
-    return r ? r : types_set_node(node, &state->value);
+    if (r == 0 && n_parts == 2)
+        return complex_make(c, state, parts, &state->value);
+    state->value = parts[0];
+    return r;
 }
 
 int iterate_begin(struct compiler *c, struct ast_node *state)
 {
-    return set_state(c, state, types_of(c, types_child(c, state, 0)));
+    const struct value *first = types_child(c, state, 0), part = complex_part(first, 0);
+    return set_state(c, state, types_of(c, &part), n_parts_of(first));
+}
+
+static bool is_varying_value(const struct compiler *c, const struct value *v)
+{
+    bool is_varying = false;
+    for (unsigned i = 0; i < n_parts_of(v); i++) {
+        const struct value part = complex_part(v, i);
+        is_varying |= part.kind == VALUE_NODE && c->graph.nodes[part.node].is_varying;
+    }
+    return is_varying;
 }
 
 static bool has_value(const struct ast_node *n)
@@ -56,8 +88,8 @@ int iterate_check(struct compiler *c, const struct ast_node *n)
     const struct op_info *info = op_info((enum op)n->op);
     for (unsigned i = 0; info->rule >= OP_RULE_SUM && i < n->n_children; i++) {
         const struct value *v = types_child(c, n, i);
-        is_varying |= v != NULL && has_value(&c->ast.nodes[n->children[i]]) &&
-                      v->kind == VALUE_NODE && c->graph.nodes[v->node].is_varying;
+        is_varying |=
+            v != NULL && has_value(&c->ast.nodes[n->children[i]]) && is_varying_value(c, v);
     }
     if (!is_varying)
         return 0;
@@ -91,29 +123,51 @@ static int check_steps(struct compiler *c, const struct ast_node *n, uint32_t *r
     return r;
 }
 
-/* What states have in common with their next values. */
+/* What states have in common with their next values, and whether these are complex. */
 static int raise_states(struct compiler *c, const struct ast_node *n, bool *ret_is_raised)
 {
     unsigned n_states = n_states_of(n);
     *ret_is_raised = false;
     for (unsigned i = 0; i < n_states; i++) {
         struct ast_node *state = state_of(c, n, i);
-        enum dtype d =
-            types_common(c, &state->value, types_child(c, n, FIRST_STATE + n_states + i));
-        if (d == (enum dtype)state->dtype)
+        const struct value *next = types_child(c, n, FIRST_STATE + n_states + i);
+        const struct value own = complex_part(&state->value, 0), other = complex_part(next, 0);
+        bool is_complex = n_parts_of(next) == 2 || n_parts_of(&state->value) == 2;
+        enum dtype d = types_common(c, &own, &other);
+        if (is_complex && !dtype_is_float(d))
+            d = DTYPE_FLOAT64;
+        if (d == (enum dtype)state->dtype && is_complex == (n_parts_of(&state->value) == 2))
             continue;
         *ret_is_raised = true;
-        int r = set_state(c, state, d);
+        int r = set_state(c, state, d, is_complex ? 2 : 1);
         if (r)
             return r;
     }
     return 0;
 }
 
+static int check_count(struct compiler *c, const struct ast_node *n)
+{
+    unsigned n_parts = 0;
+    for (unsigned i = 0; i < n_states_of(n); i++)
+        n_parts += n_parts_of(&state_of(c, n, i)->value);
+    if (n_parts <= EXPR_MAX_STATES)
+        return 0;
+    int r =
+        compiler_fail(c, GAD_LIMIT_EXCEEDED, n->column,
+                      "iterate of more than %d names, complex ones counted twice", EXPR_MAX_STATES);
+    error_expected(c->error, "at most %d", EXPR_MAX_STATES);
+    error_found(c->error, "%u", n_parts);
+    return r;
+}
+
 static int make_until(struct compiler *c, const struct ast_node *n, uint16_t *ret)
 {
     static const struct value never = {.kind = VALUE_BOOL};
     const struct value *until = types_child(c, n, 1);
+    if (until != NULL && until->kind == VALUE_COMPLEX)
+        return complex_refuse(c, types_child_column(c, n, 1), "iterate: until is complex",
+                              "z != 0, or abs2(z) > 4");
     enum dtype d = until != NULL ? types_of(c, until) : DTYPE_BOOL;
     if (d == DTYPE_BOOL)
         return types_as(c, n->column, until != NULL ? until : &never, DTYPE_BOOL, ret);
@@ -124,26 +178,46 @@ static int make_until(struct compiler *c, const struct ast_node *n, uint16_t *re
     return r;
 }
 
+/* One for each part of the state. */
+static int add_steps(struct compiler *c, const struct ast_node *n, unsigned i, uint16_t *step)
+{
+    const struct ast_node *state = state_of(c, n, i);
+    unsigned child = FIRST_STATE + n_states_of(n) + i;
+    uint32_t column = types_child_column(c, n, child);
+    int r = 0;
+    for (unsigned part = 0; r == 0 && part < n_parts_of(&state->value); part++) {
+        const struct value value = complex_part(types_child(c, n, child), part);
+        uint16_t next;
+        r = types_as(c, column, &value, (enum dtype)state->dtype, &next);
+        if (r == 0)
+            r = graph_step(c, column, complex_part(&state->value, part).node, next, *step, step);
+    }
+    return r;
+}
+
 static int make_loop(struct compiler *c, const struct ast_node *n, uint32_t n_steps,
                      struct value *ret)
 {
     unsigned n_states = n_states_of(n);
-    uint16_t step = NODE_NONE, next, until, loop, node;
+    const struct ast_node *result = state_of(c, n, n->result);
+    struct value parts[2];
+    uint16_t step = NODE_NONE, until, loop, node;
     int r = make_until(c, n, &until);
-    for (unsigned i = 0; r == 0 && i < n_states; i++) {
-        unsigned child = FIRST_STATE + n_states + i;
-        const struct ast_node *state = state_of(c, n, i);
-        r = types_as(c, types_child_column(c, n, child), types_child(c, n, child),
-                     (enum dtype)state->dtype, &next);
-        if (r == 0)
-            r = graph_step(c, types_child_column(c, n, child), state->value.node, next, step,
-                           &step);
-    }
+    if (r == 0)
+        r = check_count(c, n);
+    for (unsigned i = 0; r == 0 && i < n_states; i++)
+        r = add_steps(c, n, i, &step);
     if (r == 0)
         r = graph_loop(c, n->column, until, step, n_steps, &loop);
-    if (r == 0)
-        r = graph_result(c, loop, n->result, (enum dtype)state_of(c, n, n->result)->dtype, &node);
-    return r ? r : types_set_node(node, ret);
+    for (unsigned i = 0; r == 0 && i < n_parts_of(&result->value); i++) {
+        r = graph_result(c, loop, number_of(result, i), (enum dtype)result->dtype, &node);
+        if (r == 0)
+            r = types_set_node(node, &parts[i]);
+    }
+    if (r == 0 && n_parts_of(&result->value) == 2)
+        return complex_make(c, n, parts, ret);
+    *ret = parts[0];
+    return r;
 }
 
 int iterate_end(struct compiler *c, struct ast_node *n, uint32_t *ret_again)

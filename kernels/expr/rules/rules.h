@@ -67,6 +67,19 @@ rule_fn triangles_apply;                                    /* triangles.c */
 rule_fn near_apply;                                         /* near.c */
 rule_fn windows_apply;                                      /* windows.c */
 
+/* complex.c: pairs of real numbers. Whether an operation has a complex argument; then its rule is
+ * complex_apply(). That of an AST_PART, whose arguments may be complex. */
+bool complex_is_in(const struct compiler *c, const struct ast_node *n);
+rule_fn complex_apply, complex_part_of;
+/* Of two parts, or one of a value: of what is real the imaginary one is 0. */
+int complex_make(struct compiler *c, const struct ast_node *n, const struct value parts[2],
+                 struct value *ret) GAD_MUST_CHECK;
+struct value complex_part(const struct value *v, unsigned part);
+/* The same where both parts have all elements. */
+int complex_whole(struct compiler *c, const struct ast_node *n, const struct value *v,
+                  struct value parts[2]) GAD_MUST_CHECK;
+int complex_refuse(struct compiler *c, uint32_t column, const char *what, const char *instead);
+
 /* iterate.c: a state's first node; an AST_ITERATE, whose body is to be typed again from a node on
  * (AST_ABSENT: it is done); and that an operation of other elements has none that changes. */
 int iterate_begin(struct compiler *c, struct ast_node *state) GAD_MUST_CHECK;

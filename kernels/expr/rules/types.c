@@ -128,7 +128,7 @@ int types_apply(struct compiler *c, const struct ast_node *n, enum op op, enum d
 static int type_plus(struct compiler *c, const struct ast_node *n, const struct value *arg,
                      struct value *ret)
 {
-    if (types_of(c, arg) == DTYPE_BOOL && arg->kind == VALUE_NODE) {
+    if (arg->kind == VALUE_NODE && types_of(c, arg) == DTYPE_BOOL) {
         int r = compiler_fail(c, GAD_BAD_DTYPE, n->column,
                               "+x is not defined for bools, write int8(x)");
         error_expected(c->error, "numbers");
@@ -153,12 +153,33 @@ static int type_arg(struct compiler *c, const struct ast_node *n, struct value *
     return 0;
 }
 
+static int type_turned(struct compiler *c, const struct ast_node *n, const struct value *arg,
+                       struct value *ret)
+{
+    struct value parts[2], turned[2];
+    if (arg->kind != VALUE_COMPLEX)
+        return turned_apply(c, n, arg, ret);
+    int r = complex_whole(c, n, arg, parts);
+    for (unsigned i = 0; r == 0 && i < 2; i++)
+        r = turned_apply(c, n, &parts[i], &turned[i]);
+    return r ? r : complex_make(c, n, turned, ret);
+}
+
+static int check_tuple(struct compiler *c, const struct ast_node *n)
+{
+    return complex_is_in(c, n)
+               ? complex_refuse(c, n->column, "a complex number in a list", "real numbers there")
+               : 0;
+}
+
 static int type_op(struct compiler *c, const struct ast_node *n, const struct value *args,
                    struct value *ret)
 {
     int r = iterate_check(c, n);
     if (r)
         return r;
+    if (complex_is_in(c, n))
+        return complex_apply(c, n, args, ret);
     bool has_node = !n->is_operator || n->op == OP_MATMUL;
     for (unsigned i = 0; n->is_operator && i < n->n_children; i++)
         has_node |= args[i].kind == VALUE_NODE;
@@ -173,11 +194,13 @@ static int type_node(struct compiler *c, struct ast_node *n)
             args[i] = *types_child(c, n, i);
     switch (n->kind) {
     case AST_ARG: return type_arg(c, n, &n->value);
+    case AST_PART: return complex_part_of(c, n, args, &n->value);
     case AST_PLUS: return type_plus(c, n, &args[0], &n->value);
-    case AST_TURNED: return turned_apply(c, n, &args[0], &n->value);
+    case AST_TURNED: return type_turned(c, n, &args[0], &n->value);
     case AST_BOUND: n->value = args[0]; return 0;
     case AST_STATE: return iterate_begin(c, n);
     case AST_OP: return type_op(c, n, args, &n->value);
+    case AST_TUPLE: return check_tuple(c, n);
     case AST_STEPPED: return repeats_state(c, n, &args[0]);
     default: return 0;
     }
@@ -236,6 +259,9 @@ int types_resolve(struct compiler *c, unsigned index)
     const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
     const struct request_output *output = &c->request->outputs[index];
     uint16_t *node = &c->outputs[index], *shape = &c->output_shapes[index];
+    if (root->value.kind == VALUE_COMPLEX)
+        return complex_refuse(c, root->column, "the result is complex",
+                              "an output for each part, real(z) and imag(z)");
     int r = types_as_node(c, root->column, &root->value, node);
     if (r)
         return r;

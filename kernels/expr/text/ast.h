@@ -4,15 +4,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A number as Python has it, or the node of a typed value. Integers hold -2^63 to 2^64 - 1. */
-enum value_kind { VALUE_NODE, VALUE_BOOL, VALUE_INTEGER, VALUE_FLOAT };
+/* A number as Python has it, or the node of a typed value. Integers hold -2^63 to 2^64 - 1. What is
+ * complex is two of these, which complex.c computes with: both are a VALUE_FLOAT, or nodes of one
+ * float dtype, and their shapes broadcast together. */
+enum value_kind { VALUE_NODE, VALUE_BOOL, VALUE_INTEGER, VALUE_FLOAT, VALUE_COMPLEX };
 
 struct value {
     uint8_t kind;
     uint16_t node; /* VALUE_NODE: index into the graph */
     union {
-        __int128 integer; /* VALUE_BOOL (0, 1) and VALUE_INTEGER */
-        double number;    /* VALUE_FLOAT */
+        __int128 integer;          /* VALUE_BOOL (0, 1) and VALUE_INTEGER */
+        double number;             /* VALUE_FLOAT */
+        const struct value *parts; /* VALUE_COMPLEX: the real one, the imaginary one */
     };
     bool is_turned; /* VALUE_NODE: the transposed is meant, by the product that it is left in */
 };
@@ -21,6 +24,7 @@ enum ast_kind {
     AST_VALUE,   /* a number: `value` is set by the parser */
     AST_ARG,     /* request->args[arg] */
     AST_OP,      /* op of children; `dtype` is the target of OP_CAST */
+    AST_PART,    /* of complex numbers: `result` is an enum ast_part, of its children */
     AST_PLUS,    /* +x */
     AST_TURNED,  /* x.T, or where is_transposed x.mT */
     AST_BOUND,   /* a name given in the text: its child's value */
@@ -33,6 +37,9 @@ enum ast_kind {
     AST_STEPPED, /* of a repeat, in its steps: its child is what it is at first */
     AST_REPEAT,  /* children: how often, AST_STEPPEDs, what a step makes of each */
 };
+
+/* Functions that make complex numbers and take them apart: names.c has their names. */
+enum ast_part { PART_COMPLEX, PART_REAL, PART_IMAG, PART_CONJUGATE, PART_ANGLE, PART_ABS2 };
 
 /* In place of a child: an optional argument that is not given, or is None. */
 #define AST_ABSENT UINT32_MAX

@@ -168,6 +168,30 @@ static int parse_astype(struct parser *p, const struct token *name, uint32_t *re
     return r ? r : parser_expect_close(p, open_column);
 }
 
+/* ---- complex numbers ---- */
+
+static int parse_part(struct parser *p, const struct token *name, enum ast_part part, uint32_t *ret)
+{
+    uint32_t open_column = parser_column(p), children[2];
+    unsigned wanted = part == PART_COMPLEX ? 2 : 1, given = 0;
+    int r = parser_advance(p);
+    while (r == 0 && p->token.kind != TOKEN_CLOSE) {
+        r = parser_binary(p, 0, &children[given < wanted ? given : wanted - 1]);
+        given++;
+        if (r != 0 || p->token.kind != TOKEN_COMMA)
+            break;
+        r = parser_advance(p);
+    }
+    if (r == 0)
+        r = parser_expect_close(p, open_column);
+    if (r == 0)
+        r = arguments_check(p, name, OP_COUNT, wanted, given);
+    if (r)
+        return r;
+    parser_append(p, AST_PART, name->start + 1, ret)->result = (uint8_t)part;
+    return parser_set_children(p, *ret, children, wanted);
+}
+
 /* ---- two results ---- */
 
 static int bad_result(struct parser *p, const struct token *name, enum op op, uint32_t column)
@@ -236,7 +260,10 @@ int calls_parse(struct parser *p, const struct token *name, uint32_t *ret)
 {
     const char *text = parser_text(p, name);
     enum dtype dtype = DTYPE_BOOL;
+    enum ast_part part;
     enum op op = op_find(text, name->n_chars);
+    if (op == OP_COUNT && names_find_part(p, name, &part))
+        return parse_part(p, name, part, ret);
     if (op == OP_COUNT && parser_is_word(p, name, "astype"))
         return parse_astype(p, name, ret);
     if (op == OP_COUNT && parser_is_word(p, name, "repeat"))

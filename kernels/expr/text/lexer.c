@@ -1,10 +1,10 @@
 /* Characters to tokens, one at a time.
  *
  * The tokens are Python's, as far as an expression over arrays needs them: names, numbers (decimal
- * and 0x 0o 0b integers, floats with exponents, underscores between digits), words in quotes,
- * operators, parentheses, brackets and semicolons. What people type out of habit (`&&`, `x!`) gets
- * an answer that says what to write. Nothing depends on the locale: the slow path of strtod() never
- * sees a decimal point.
+ * and 0x 0o 0b integers, floats with exponents, underscores between digits, a j behind), words in
+ * quotes, operators, parentheses, brackets and semicolons. What people type out of habit (`&&`,
+ * `x!`) gets an answer that says what to write. Nothing depends on the locale: the slow path of
+ * strtod() never sees a decimal point.
  *
  * Called by the parser alone. The text is not NUL-terminated and may hold any bytes.
  */
@@ -116,11 +116,9 @@ static void take_exponent(struct compiler *c, uint32_t *at, bool *ret_is_float, 
     *at = p;
 }
 
-static int check_number_ends(struct compiler *c, uint32_t start, uint32_t at)
+static int check_number_ends(struct compiler *c, uint32_t at)
 {
     char ch = char_at(c, at);
-    if (ch == 'j' || ch == 'J')
-        return compiler_fail(c, GAD_BAD_EXPRESSION, start + 1, "complex numbers are not supported");
     if (is_name_char(ch) || ch == '.')
         return compiler_fail(c, GAD_BAD_EXPRESSION, at + 1,
                              "'%c' right after a number; is an operator missing?", ch);
@@ -139,9 +137,20 @@ static int lex_prefixed(struct compiler *c, uint32_t start, int base, struct tok
                              c->text + start);
     r = finish_integer(c, start, &digits, base, &ret->value);
     if (r == 0)
-        r = check_number_ends(c, start, at);
+        r = check_number_ends(c, at);
     ret->n_chars = at - start;
     return r;
+}
+
+static int make_imaginary(struct compiler *c, struct value *value)
+{
+    struct value *parts = arena_take(&c->arena, 2 * sizeof(*parts));
+    if (parts == NULL)
+        return compiler_no_memory(c);
+    parts[0] = (struct value){.kind = VALUE_FLOAT};
+    parts[1] = *value;
+    *value = (struct value){.kind = VALUE_COMPLEX, .parts = parts};
+    return 0;
 }
 
 static int lex_number(struct compiler *c, uint32_t start, struct token *ret)
@@ -168,14 +177,16 @@ static int lex_number(struct compiler *c, uint32_t start, struct token *ret)
     if (r)
         return r;
     take_exponent(c, &at, &is_float, &exponent);
+    bool is_imaginary = char_at(c, at) == 'j' || char_at(c, at) == 'J';
+    at += is_imaginary;
     ret->n_chars = at - start;
-    r = check_number_ends(c, start, at);
+    r = check_number_ends(c, at);
     if (r)
         return r;
-    if (is_float) {
+    if (is_float || is_imaginary) {
         ret->value = (struct value){.kind = VALUE_FLOAT};
         ret->value.number = decimal_value(&digits, exponent);
-        return 0;
+        return is_imaginary ? make_imaginary(c, &ret->value) : 0;
     }
     r = finish_integer(c, start, &digits, 10, &ret->value);
     if (r == 0 && digits.chars[0] == '0' && ret->value.integer != 0)

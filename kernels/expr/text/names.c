@@ -153,6 +153,24 @@ bool names_is_dtype(const struct parser *p, const struct token *name)
     return dtype_from_name(parser_text(p, name), name->n_chars, &dtype);
 }
 
+bool names_find_part(const struct parser *p, const struct token *name, enum ast_part *ret)
+{
+    static const struct {
+        const char *word;
+        enum ast_part part;
+    } parts[] = {
+        {"complex", PART_COMPLEX},     {"real", PART_REAL},      {"imag", PART_IMAG},
+        {"conjugate", PART_CONJUGATE}, {"conj", PART_CONJUGATE}, {"angle", PART_ANGLE},
+        {"abs2", PART_ABS2},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (parser_is_word(p, name, parts[i].word)) {
+            *ret = parts[i].part;
+            return true;
+        }
+    return false;
+}
+
 bool names_is_function(const struct parser *p, const struct token *name)
 {
     return op_find(parser_text(p, name), name->n_chars) != OP_COUNT ||
@@ -199,7 +217,9 @@ int compiler_note_transposed(struct compiler *c, uint16_t arg, uint32_t column)
 int names_refuse_method(struct parser *p, const char *of)
 {
     const struct token *t = &p->token;
-    if (t->kind != TOKEN_NAME || op_find(parser_text(p, t), t->n_chars) == OP_COUNT)
+    enum ast_part part;
+    if (t->kind != TOKEN_NAME ||
+        (op_find(parser_text(p, t), t->n_chars) == OP_COUNT && !names_find_part(p, t, &part)))
         return parser_unexpected(p, "T or mT");
     int r = compiler_fail(p->c, GAD_BAD_EXPRESSION, parser_column(p),
                           "there are no methods, write %.*s(%s)", parser_shown_chars(t),

@@ -103,6 +103,8 @@ int names_refuse_method(struct parser *p, const char *of);
 bool names_find_arg(const struct parser *p, const struct token *name, uint16_t *ret);
 bool names_find_constant(const struct parser *p, const struct token *name, struct value *ret);
 bool names_is_dtype(const struct parser *p, const struct token *name);
+/* complex(), real() and such. */
+bool names_find_part(const struct parser *p, const struct token *name, enum ast_part *ret);
 bool names_is_function(const struct parser *p, const struct token *name); /* or a dtype */
 int names_unknown(struct parser *p, const struct token *name, bool is_call);
 int names_unknown_dtype(struct parser *p, const struct token *name);

@@ -184,8 +184,8 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"ln(f4)", "unknown-name: column 1: unknown name 'ln', did you mean 'log'?"},
         {"'f4'", "bad-expression: column 1: unexpected 'f4'; there are no strings"},
         {"f4 \xc3\x97 2", "bad-expression: column 4: unexpected byte 0xc3"},
-        {"f4.real", "bad-expression: column 4: T or mT expected, not 'real'"},
-        {"f4.T.imag", "bad-expression: column 6: T or mT expected, not 'imag'"},
+        {"f4.real", "bad-expression: column 4: there are no methods, write real(f4)"},
+        {"f4.T.imag", "bad-expression: column 6: there are no methods, write imag(x)"},
         {"np.", "bad-expression: column 4: the expression ends where a name should be"},
         {"f4 = 3", "bad-expression: column 1: 'f4' is an argument (== compares) and cannot be "
                    "bound to another value"},
@@ -197,7 +197,6 @@ Test(expr_syntax, says_where_and_what_is_wrong)
         {"2f4", "bad-expression: column 2: 'f' right after a number; is an operator missing?"},
         {"1.5.2", "bad-expression: column 4: '.' right after a number; is an operator missing?"},
         {"1__0", "bad-expression: column 2: '_' right after a number; is an operator missing?"},
-        {"2j", "bad-expression: column 1: complex numbers are not supported"},
         {"012", "bad-expression: column 1: an integer with leading zeros; write 0o17 if it is "
                 "octal"},
         {"0x", "bad-expression: column 1: digits expected after '0x'"},
