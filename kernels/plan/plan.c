@@ -22,7 +22,7 @@
 #include <string.h>
 
 #define SMALL_MAX_BYTES (256u * 1024)
-#define SMALL_MAX_NS    2e6
+#define SMALL_MAX_NS    5e5
 
 static int refuse_tiles(const struct planner *p)
 {

@@ -104,8 +104,8 @@ struct plan {
     double seconds; /* estimate */
     enum plan_bound bound;
     bool is_restartable; /* no output overwrites an input */
-    bool is_small; /* one tile, all inline or region, done in 2 ms whatever the values are: may run
-                      at once */
+    bool is_small; /* one tile, all inline or region, done in 0.5 ms whatever the values are: may
+                      run at once */
     bool is_fortran_order; /* the order NumPy's 'K' would choose for new outputs */
     /* Large: what is not of a pass, reduction or product of the program is never written. A plan
      * is not copied: products point to their passes. */

@@ -33,11 +33,12 @@ _fork = multiprocessing.get_context("fork")
 class Attack:
     """function(*arguments), in `n` processes of a user, again and again until the end."""
 
-    def __init__(self, function, *arguments, n=1, uid=MALLORY):
-        self.function, self.arguments, self.uid, self.n = function, arguments, uid, n
+    def __init__(self, function, *arguments, n=1, uid=MALLORY, nice=0):
+        self.function, self.arguments, self.uid, self.n, self.nice = function, arguments, uid, n, nice
 
     def _body(self, ready):
         resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        os.nice(self.nice)
         become(self.uid)
         ready.release()
         while True:

@@ -10,7 +10,7 @@ import conftest
 import storm
 import wire
 from test_provider import Ring
-from test_replies import close_all, memory
+from test_replies import close_all, memory, until
 
 N_CLIENTS, N_JOBS = (1000, 10_000) if storm.IS_STORM else (100, 1000)
 LIMIT = 64 << 20
@@ -35,6 +35,7 @@ def test_many_clients_and_a_long_queue(start):
     first, ring = wires[0], Ring(np.zeros(100_000), serve=lambda *_: None)
     held = first.call("job.submit", fds=ring.fds(), outputs=[{"expr": "sum(a)"}],
                       args={"a": wire.described(ring.array, ring.at())})["job"]
+    until(lambda: first.call("job.status", job=held)["state"] == "running")
     small = {"args": {"a": wire.argument([1.0, 2.0])}, "outputs": [{"expr": "a + 1"}]}
     jobs = [(w, [w.send("job.run", **small) for _ in range(N_JOBS // N_CLIENTS)]) for w in wires]
     for w in wires:

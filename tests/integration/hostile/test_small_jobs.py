@@ -26,7 +26,7 @@ def slow(path):
 def many(path):
     """Each as long as one of the main thread's may take, 100 of them at a time."""
     with wire.Wire(path, timeout=600) as w:
-        args = {"a": wire.argument(np.full(2000, -170.3))}
+        args = {"a": wire.argument(np.full(400, -170.3))}
         while True:
             for ident in [w.send("job.run", args=args, outputs=[{"expr": "sum(gamma(a))"}])
                           for _ in range(100)]:
