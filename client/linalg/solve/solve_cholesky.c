@@ -10,19 +10,37 @@
 
 #include <string.h>
 
-/* The rows of a part of a panel, as they are before the panel's own factorisation. */
-static int make_rows(struct solve *s, int64_t row, int64_t n_rows, int64_t column, int64_t k,
-                     struct gad_error *error)
+#define TILE_STRIPS 4   /* of the diagonal tile: what is above the diagonal is mostly left out */
+#define LEAST_STRIP 256 /* rows */
+
+/* Rows of a part of a panel, as they are before the panel's own factorisation; `at`: of the part.
+ */
+static int make_rows(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
+                     int64_t k, struct gad_error *error)
 {
     struct solve_job job = {.expr = column > 0 ? "c - l @ r" : "float64(c)",
                             .c = {s->a, row, n_rows, column, k, false},
-                            .to = solve_of_panel(s, 0, n_rows, k)};
+                            .to = solve_of_panel(s, at, n_rows, k)};
+    if (n_rows == 0)
+        return 0;
     if (column > 0) {
         job.l = solve_of_factor(s, row, n_rows, 0, column);
         job.r = solve_of_factor(s, column, k, 0, column);
         job.r.is_transposed = true;
     }
     return solve_run(s, &job, error);
+}
+
+/* Of the diagonal tile each strip up to its own last column. */
+static int make_tile(struct solve *s, int64_t column, int64_t k, struct gad_error *error)
+{
+    int64_t strip = column > 0 ? max_i64(divide_up_i64(k, TILE_STRIPS), LEAST_STRIP) : k;
+    int r = 0;
+    for (int64_t at = 0; at < k && r == 0; at += strip) {
+        int64_t n = min_i64(strip, k - at);
+        r = make_rows(s, at, column + at, n, column, at + n, error);
+    }
+    return r;
 }
 
 /* The diagonal tile is the first of the panel, and is kept for the parts to come. */
@@ -70,7 +88,10 @@ static int factor_panel(struct solve *s, int64_t column, double *kept, struct ga
     int r = 0;
     for (int64_t row = column; row < s->n && r == 0; row += s->n_rows) {
         int64_t n_rows = min_i64(s->n_rows, s->n - row);
-        r = make_rows(s, row, n_rows, column, k, error);
+        int64_t n_above = row == column ? k : 0;
+        r = n_above > 0 ? make_tile(s, column, k, error) : 0;
+        if (r == 0)
+            r = make_rows(s, n_above, row + n_above, n_rows - n_above, column, k, error);
         if (r == 0 && row == column)
             r = factor_tile(s, column, k, kept, error);
         if (r == 0)
