@@ -342,7 +342,7 @@ enum slab_step_kind {
     SLAB_PROJECT,  /* of rows: X times an operand */
     SLAB_MULTIPLY, /* of rows: a value of rows times an operand */
     SLAB_GATHER,   /* a sum: X or a value of rows, transposed, times a value of rows or X */
-    SLAB_COLUMNS,  /* a sum: of X's elements or of their squares */
+    SLAB_COLUMNS,  /* a sum: of elements of X or of a value of rows, or of X's squares */
     SLAB_ROWS,     /* a pass */
     SLAB_N_STEP_KINDS,
 };

@@ -53,7 +53,7 @@ static int64_t kind_bytes(const struct program_slab *slab, enum slab_value_kind 
 
 static bool is_of_columns(const struct slab_step *step)
 {
-    return step->kind == SLAB_COLUMNS ||
+    return (step->kind == SLAB_COLUMNS && step->src[0] == 0) ||
            (step->kind == SLAB_GATHER && (step->src[0] == 0 || step->src[1] == 0));
 }
 

@@ -138,7 +138,7 @@ void slab_view(const struct plan_slab *p, const struct slab_turn *turn, unsigned
         ret_view->base = slab_place(p, value, turn->lane, carry, &line_bytes) +
                          (start[0] - turn->first_row) * line_bytes;
         ret_view->strides[0] = line_bytes;
-        if (v->ndim > 1) {
+        if (v->ndim > 1 && v->n_columns > 1) { /* one column is read for all */
             ret_view->strides[1] = item_bytes(p, value);
             ret_view->base = (char *)ret_view->base + start[1] * item_bytes(p, value);
         }

@@ -108,11 +108,15 @@ static int gather(const struct call *c, unsigned index)
     return 0;
 }
 
-/* ADDs'. */
-static int nothing(const struct call *c, unsigned index)
+/* The same of sums. */
+static int add_up(const struct call *c, unsigned index)
 {
-    (void)c;
-    (void)index;
+    const struct slab_step *step = &c->plan->whole->steps[index];
+    if (step->src[0] == 0)
+        return 0;
+    const struct cpu_rows rows = rows_of(c, step->src[0]);
+    const struct cpu_sums sums = sums_of(c, step, 0);
+    cpu_slab_add(c->th->cpu, &rows, step->is_square, sums.base, sums.is_added);
     return 0;
 }
 
@@ -136,7 +140,7 @@ static int run_pass(const struct call *c, unsigned index)
 
 static int (*const steps[SLAB_N_STEP_KINDS])(const struct call *c, unsigned index) = {
     [SLAB_PROJECT] = add_parts, [SLAB_MULTIPLY] = multiply, [SLAB_GATHER] = gather,
-    [SLAB_COLUMNS] = nothing,   [SLAB_ROWS] = run_pass,
+    [SLAB_COLUMNS] = add_up,    [SLAB_ROWS] = run_pass,
 };
 
 /* The first step of a section but the first is its pass, whose grains were done. */

@@ -8,14 +8,17 @@
  *     x.T @ v, tensordot(x, v, (rows, 0))     a member, a sum      v is of rows, or an argument
  *     tensordot(v, w, (0, 0))                 a member, a sum      so are v and w
  *     sum(x * x), sum(x, axis=0)              a member, a sum      nothing with rows is made of it
+ *     sum(t), sum(t, axis=0)                  a member, a sum      the same, t is of rows
+ *     sum(t, axis=1)                          a member, of rows    t is of rows
  *     maximum(t, 0), t / b, ...               of rows              what it is made of is, or
  *                                                                  broadcasts to rows
  *
  * Rows are the first axis of what is of rows, so nothing may move them: what broadcasts t to more
  * axes is not of rows, and is computed behind the slab, which then keeps t in whole.
  *
- * A slab pays where X would be read by several products. A single product of matrices stays a stage
- * of its own, which has no limit; a tensordot that is no product of matrices is always a slab.
+ * A slab pays where X would be read by several products, and where one product's large result is
+ * another's operand, which a stage of its own would leave for it in whole. A single product of
+ * matrices stays a stage, which has no limit; a tensordot that is none is always a slab.
  * Members are skinny, since a slab's kernels keep a few columns in registers.
  *
  * Called by slabs.c.
@@ -27,6 +30,8 @@
 #define MAX_PLAIN_COLUMNS 128                /* where a product of matrices would do as well */
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
+#define MAX_KEPT_CELLS    (INT64_C(1) << 20) /* that a stage of its own may leave for others */
+#define MAX_CHAIN_CELLS   (INT64_C(1) << 19) /* of an operand, where it would leave more */
 
 static const struct shape *shape_of(const struct graph *g, uint16_t node)
 {
@@ -178,6 +183,29 @@ bool slab_is_sum_of_x(const struct slab_search *s, const struct graph_node *n, b
     return is_like_x(s, *ret_is_square ? of->src[0] : n->src[0]);
 }
 
+bool slab_sums_rows(const struct slab_search *s, const struct graph_node *n)
+{
+    const struct graph *g = &s->c->graph;
+    if (n->kind != NODE_REDUCTION || n->op != OP_SUM || n->n_src != 1 || n->has_minus_zero ||
+        !dtype_is_float((enum dtype)n->dtype) || !has(s, n->src[0], SLAB_IS_OF_ROWS))
+        return false;
+    const struct graph_node *of = &g->nodes[n->src[0]];
+    const struct shape *shape = &g->shapes[of->shape];
+    return n->over == of->shape && dtype_is_float((enum dtype)of->dtype) &&
+           (shape->ndim == 1 || shape->dims[1] <= SLAB_MAX_COLUMNS);
+}
+
+static enum role role_of_sum(const struct slab_search *s, uint16_t index)
+{
+    const struct graph_node *n = &s->c->graph.nodes[index];
+    bool is_square, is_of_rows = slab_sums_rows(s, n);
+    if (is_of_rows && n->reduced_axes == 2)
+        return GIVES_ROWS;
+    if (has(s, index, SLAB_FEEDS))
+        return NO_ROLE;
+    return is_of_rows || slab_is_sum_of_x(s, n, &is_square) ? GIVES_SUM : NO_ROLE;
+}
+
 /* What sums must not wait for: a slab would have to keep what they go into. */
 static void mark_feeding(struct slab_search *s)
 {
@@ -196,14 +224,13 @@ static void look_at(struct slab_search *s, uint16_t index)
 {
     const struct graph_node *n = &s->c->graph.nodes[index];
     enum role role = NO_ROLE;
-    bool is_behind = false, is_square;
+    bool is_behind = false;
     for (unsigned i = 0; i < n->n_src; i++)
         is_behind |= has(s, n->src[i], SLAB_IS_BEHIND);
     if (n->kind == NODE_PRODUCT && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
         role = role_of(s, n);
-    if (n->kind == NODE_REDUCTION && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS &&
-        !has(s, index, SLAB_FEEDS) && slab_is_sum_of_x(s, n, &is_square))
-        role = GIVES_SUM;
+    if (n->kind == NODE_REDUCTION && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
+        role = role_of_sum(s, index);
     if (role != NO_ROLE) {
         s->members[s->n_members++] = index;
         s->flags[index] |= SLAB_IS_MEMBER | SLAB_IS_BEHIND;
@@ -245,7 +272,7 @@ static bool set_level(struct slab_search *s)
     for (unsigned i = 0; i < s->n_members; i++) {
         uint16_t member = s->members[i];
         bool is_early = has(s, member, SLAB_IS_OUTSIDE) && nodes[member].level <= s->level;
-        if (is_early && nodes[member].kind != NODE_REDUCTION)
+        if (is_early && (nodes[member].kind != NODE_REDUCTION || slab_gives_rows(s, member)))
             return false;
         if (is_early)
             s->flags[member] &= (uint8_t)~SLAB_IS_MEMBER;
@@ -262,25 +289,32 @@ static bool is_worth_it(const struct slab_search *s)
 {
     const struct graph *g = &s->c->graph;
     unsigned n_reads = 0, n_sums = 0;
-    bool is_too_wide = false;
+    int64_t n_widest = 0;
+    bool is_too_wide = false, keeps_much = false;
     for (unsigned i = 0; i < s->n_members; i++) {
         const struct graph_node *n = &g->nodes[s->members[i]];
+        if (n->kind == NODE_PRODUCT && n->left_axes != 0)
+            return true;
+        if (n->kind == NODE_REDUCTION ? slab_sums_rows(s, n) : !slab_is_of_x(s, n)) {
+            keeps_much |= shape_of(g, n->src[0])->n_elements > MAX_KEPT_CELLS;
+            continue;
+        }
         if (n->kind == NODE_REDUCTION) {
             n_reads++;
             n_sums++;
             continue;
         }
-        if (n->left_axes != 0)
-            return true;
-        if (!slab_is_of_x(s, n))
-            continue;
         bool is_square = slab_is_x(s, n->src[1]);
+        n_widest = max_i64(n_widest, columns_of(g, n));
         n_reads++;
         n_sums += !slab_gives_rows(s, s->members[i]);
         is_too_wide |= !is_square && (columns_of(g, n) > MAX_PLAIN_COLUMNS ||
                                       columns_of(g, n) > MAX_PLAIN_CELLS / s->n_columns);
     }
-    return n_reads > 1 && n_sums > 0 && !is_too_wide && s->n_columns <= MAX_PLAIN_ROW;
+    if (s->n_columns > MAX_PLAIN_ROW)
+        return false;
+    return keeps_much ? n_widest <= MAX_CHAIN_CELLS / s->n_columns
+                      : n_reads > 1 && n_sums > 0 && !is_too_wide;
 }
 
 /* ---- X ---- */

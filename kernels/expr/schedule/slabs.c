@@ -166,31 +166,62 @@ static int64_t lines_of(const struct builder *b, uint8_t value)
     return b->own->slab.values[value].n_columns;
 }
 
+/* Over rows, or all, of X or of a value of rows. */
 static void add_sum(struct builder *b, uint16_t index)
 {
     const struct graph *g = &b->c->graph;
     const struct graph_node *n = &g->nodes[index];
     const struct shape *shape = &g->shapes[n->shape];
+    bool is_square, is_of_x = slab_is_sum_of_x(b->search, n, &is_square);
+    uint8_t src = is_of_x ? 0 : rows_of(b, n->src[0]);
     uint8_t result =
-        add_value(b, SLAB_SUM, (enum dtype)n->dtype, index, b->search->n_columns, 1, shape->ndim);
+        add_value(b, SLAB_SUM, (enum dtype)n->dtype, index, lines_of(b, src), 1, shape->ndim);
     struct slab_step *step = add_step(b, SLAB_COLUMNS);
     step->result = result;
-    step->src[0] = 0;
-    step->is_joined = n->reduced_axes != UINT32_C(1) << b->search->row_axis;
-    (void)slab_is_sum_of_x(b->search, n, &step->is_square);
+    step->src[0] = src;
+    step->is_joined = n->reduced_axes != UINT32_C(1) << (is_of_x ? b->search->row_axis : 0);
+    step->is_square = is_of_x && is_square;
     b->own->nodes[result] = index;
     b->own->slab.values[result].has_reduction = true;
     b->own->slab.values[result].is_kept = b->search->flags[index] & SLAB_IS_OUTSIDE;
 }
 
+/* Along each row: times ones. */
+static int add_row_sum(struct builder *b, uint16_t index)
+{
+    struct graph *g = &b->c->graph;
+    uint16_t ones, shape;
+    uint8_t src = rows_of(b, g->nodes[index].src[0]);
+    int64_t n = lines_of(b, src);
+    int r = graph_shape(b->c, 0, 1, &n, false, &shape);
+    if (r == 0)
+        r = graph_const(b->c, DTYPE_FLOAT64, (union scalar){.f64 = 1}, shape, &ones);
+    if (r)
+        return r;
+    g->nodes[ones].state = 1;
+    uint8_t operand = add_value(b, SLAB_OPERAND, DTYPE_FLOAT64, ones, n, 1, 1);
+    add_root(b, add_part(b, SLAB_PASS_OPERAND, shape), ones, operand, false);
+    uint8_t result = add_rows(b, index);
+    struct slab_step *step = add_step(b, SLAB_MULTIPLY);
+    step->result = result;
+    step->src[0] = src;
+    step->src[1] = operand;
+    b->own->nodes[result] = index;
+    b->own->slab.values[result].has_reduction = true;
+    b->own->slab.values[result].is_kept = b->search->flags[index] & SLAB_IS_OUTSIDE;
+    return 0;
+}
+
 static int add_member(struct builder *b, uint16_t index)
 {
     struct graph *g = &b->c->graph;
+    const struct slab_search *search = b->search;
+    if (g->nodes[index].kind == NODE_REDUCTION && slab_gives_rows(search, index))
+        return add_row_sum(b, index);
     if (g->nodes[index].kind == NODE_REDUCTION) {
         add_sum(b, index);
         return 0;
     }
-    const struct slab_search *search = b->search;
     const struct graph_node n = g->nodes[index]; /* the graph may grow */
     bool is_of_x = slab_is_of_x(search, &n), gives_rows = slab_gives_rows(search, index);
     bool is_single =

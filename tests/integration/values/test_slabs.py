@@ -191,6 +191,30 @@ def test_x_is_read_once(w):
     held.leave()
 
 
+CHAINS = ["maximum(maximum(x @ c, 0) @ g - row, 0)", "sum(exp(x @ c))", "sum(x @ c @ g, axis=0, keepdims=True)",
+          "mean(square(x @ c - y), axis=0)", "mean(x @ c @ g, axis=1)",
+          "exp(x @ c) / sum(exp(x @ c), axis=1, keepdims=True)"]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_large_products_of_products_and_their_sums_are_walked(w, dtype):
+    """Of 90 MiB or half as much, with a pool of 64 MiB; one read, and nothing is kept of it."""
+    args = matrices(dtype, 300000, 3, 38, 2)
+    args["y"] = np.linspace(-1, 1, 300000, dtype=dtype)[:, None]
+    names = {"exp": np.exp, "mean": np.mean}
+    for text in CHAINS:
+        given = used([text], args)
+        expected = np.asarray(eval(text, {**NAMES, **names}, {n: v.astype("f8") for n, v in given.items()}))
+        held = Held(w, **given, out=np.zeros(expected.shape, dtype))
+        job = {"args": {name: held.at(name) for name in given}, "outputs": [{"expr": text, "to": held.at("out")}]}
+        plan = w.call("job.plan", **job)
+        assert "read once" in plan["program"] and plan["carry_bytes"] < 24 << 20
+        assert w.call("job.run", **job)["read_bytes"] == plan["read_bytes"] < given["x"].nbytes * 1.01 + (
+            given["y"].nbytes if "y" in given else 0)
+        near(held["out"].astype("f8"), expected, 300, dtype)
+        held.leave()
+
+
 def test_float32_is_added_in_float32_only_within_some_rows(w):
     """Ones after a large number would be lost for good, were all rows added in float32."""
     x = np.ones((5000, 3), "f4")
