@@ -6,8 +6,12 @@
 An identity and a Gaussian filter of float32 matrices, file to file. The loop by hand reads rows with
 their halo by numpy.memmap, calls the same function in two threads, and writes into a memmap. Where a
 PYTHON is given that has numpy and numba, a loop over the same chunks that Numba has compiled, on two
-threads, takes the identity from memmap to memmap, too. Times are the least of three, all in one run. Memory is the most that this process has for itself, beyond what
-it had before, sampled every 5 ms.
+threads, takes the identity from memmap to memmap, too. Nobody waits for the disk. Times are the
+least of three, all in one run. Memory is the most that this process has for itself, beyond what it
+had before, sampled every 5 ms.
+
+1 GiB on two cores of an EPYC: the identity took 0.96 of the time of Numba's loop, 0.84 of that of
+the loop by hand, and reached 0.68 of the copy.
 """
 
 import argparse
@@ -39,7 +43,6 @@ def by_hand(f, x, to, depth):
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(part, range(0, len(source), ROWS)))
-    target.flush()
 
 
 def by_numba(x, to):
@@ -58,7 +61,6 @@ def by_numba(x, to):
         target = np.lib.format.open_memmap(to, "w+", source.dtype, source.shape)
         for first in range(0, len(source), ROWS):
             identity(np.asarray(source[first:first + ROWS]), np.asarray(target[first:first + ROWS]))
-        target.flush()
 
     run()
     print("ready", flush=True)
