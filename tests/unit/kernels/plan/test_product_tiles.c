@@ -434,6 +434,8 @@ Test(product_tiles, the_devices_own_memory_lets_its_library_work)
     cr_assert(lt(dbl, predicted_share(DTYPE_FLOAT32, false, 96 * MIB), 0.6));
     cr_assert(lt(dbl, 0.54, predicted_share(DTYPE_FLOAT64, false, 464 * MIB)));
     cr_assert(lt(dbl, predicted_share(DTYPE_FLOAT64, false, 96 * MIB), 0.2));
+    /* Of a device's slab of 1.6 GiB. */
+    cr_assert(lt(dbl, 0.85, predicted_share(DTYPE_FLOAT64, false, 1024 * MIB)));
     /* The link is what there is to wait for, by the rate of TF32 itself. */
     double tf32 = predicted_share(DTYPE_FLOAT32, true, 464 * MIB);
     cr_assert(lt(dbl, 0.2, tf32));
