@@ -139,8 +139,9 @@ int repeats_state(struct compiler *c, struct ast_node *n, const struct value *in
     struct repeat *repeat = n->repeat;
     const struct graph_node like = {.shape = repeat->shape};
     uint16_t node;
-    if (initial->kind == VALUE_COMPLEX)
-        return refuse_complex(c, n->column);
+    for (unsigned i = 0; i < repeat->n_states; i++) /* the first one looks at all */
+        if (initial_of(c, repeat, i)->kind == VALUE_COMPLEX)
+            return refuse_complex(c, c->ast.nodes[repeat->first + i].column);
     if (!repeat->has_begun) { /* with the first state */
         int r = find_shape(c, repeat);
         if (r)

@@ -61,6 +61,9 @@ Test(expr_complex, what_is_not_computed_is_refused_where_it_stands)
         {"repeat(2, f8 = f8 * 1j)", "bad-dtype: column 19: repeat of complex arrays is not "
                                     "computed; write two arrays, of the real parts and the "
                                     "imaginary ones"},
+        {"q = i4; p = 1j; repeat(2, i4 = i4, i1 = i1) + repeat(2, q = q, p = p)",
+         "bad-dtype: column 64: repeat of complex arrays is not computed; write two arrays, of the "
+         "real parts and the imaginary ones"},
         {"iterate(3, f8 = f8 + 1, until = 1j)", "bad-dtype: column 33: iterate: until is complex; "
                                                 "write z != 0, or abs2(z) > 4"},
         {"sum(f8, axis=(1j, 0))", "bad-dtype: column 14: a complex number in a list; write real "
