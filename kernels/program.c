@@ -179,7 +179,9 @@ uint64_t program_qr_columns(const struct program *program, const struct pass *pa
     return n;
 }
 
-bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction)
+/* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of
+ * counts, scans and KTHs. Else elements are taken in as they are computed. */
+static bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction)
 {
     return program_is_scan(reduction) || reduction->op == OP_BINCOUNT || reduction->op == OP_KTH ||
            reduction->op == OP_QR_R || program_keeps_axes(pass);

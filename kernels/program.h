@@ -550,9 +550,6 @@ bool program_keeps_axes(const struct pass *pass);
 bool program_is_scan(const struct reduction *reduction);
 /* Columns of all its QR_Rs together. */
 uint64_t program_qr_columns(const struct program *program, const struct pass *pass);
-/* Whether a reduction of the pass is made of its operands in whole boxes: where axes are kept, of
- * counts, scans and KTHs. Else elements are taken in as they are computed. */
-bool program_reads_boxes(const struct pass *pass, const struct reduction *reduction);
 /* The dtypes of what these reductions read that is no operand as it is, but computed: grains have
  * room for it beside their operands, whatever the engine, since bits depend on grains. Returns how
  * many, at most PASS_MAX_VALUES. */

@@ -129,28 +129,3 @@ void box_copy(struct box *box, void *to, const void *from, size_t item_bytes, bo
                   run_bytes, is_past_cache);
     while (box_next(box->axes + 1, box->n - 1, &place));
 }
-
-int box_check_indices(const struct box_indices *indices, int64_t length, const char *argument,
-                      struct gad_error *error)
-{
-    for (uint64_t i = 0; i < indices->n; i++) {
-        int64_t index = indices->values[i];
-        if (index >= 0 && index < length)
-            continue;
-        error_set(error, GAD_BAD_INDEX, argument, "an index is outside of the axis");
-        error_expected(error, "0 to %" PRId64, length - 1);
-        error_found(error, "%" PRId64 " at place %" PRIu64, index, i);
-        return GAD_BAD_INDEX;
-    }
-    return 0;
-}
-
-uint64_t box_next_run(const struct box_indices *indices, uint64_t at, int64_t *ret_first)
-{
-    uint64_t n = 1;
-    *ret_first = indices->values[at];
-    while (at + n < indices->n && indices->values[at + n - 1] < INT64_MAX &&
-           indices->values[at + n] == indices->values[at + n - 1] + 1)
-        n++;
-    return n;
-}

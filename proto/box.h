@@ -12,9 +12,6 @@
  *     do
  *         ... place.offset[0], place.offset[1] ...
  *     while (box_next(box.axes, box.n, &place));
- *
- * A list of indices along an axis (`a[idx]`) is no axis with a stride: it is walked as runs of
- * neighbours (box_next_run()), each of which is a box of its own.
  */
 #pragma once
 
@@ -138,16 +135,3 @@ void box_copy(struct box *box, void *to, const void *from, size_t item_bytes, bo
 void box_copy_past_cache(void *to, const void *from, size_t n_bytes, const void *next,
                          size_t n_next);
 void box_fence(void);
-
-/* Indices along one axis, in any order, each any number of times. */
-struct box_indices {
-    uint64_t n;
-    const int64_t *values;
-};
-
-/* bad-index: the first index that is not in [0, length), as given. */
-int box_check_indices(const struct box_indices *indices, int64_t length, const char *argument,
-                      struct gad_error *error) GAD_MUST_CHECK;
-/* The neighbours from indices[at] on: so many indices, of which each is one more than the one
- * before, are a box of that many elements that begins at *ret_first. at < n. */
-uint64_t box_next_run(const struct box_indices *indices, uint64_t at, int64_t *ret_first);

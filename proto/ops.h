@@ -88,6 +88,10 @@ unsigned op_row_find(const char *name, size_t n_chars);
  * the others; "but uint64" takes one out again. Static text. */
 const char *op_dtypes(unsigned row);
 
+/* What its arguments that it must have are called: NumPy's names, "a, q", where they may be given
+ * by name; NULL where they come by position only, as a ufunc's do. Static text. */
+const char *op_arguments(unsigned row);
+
 /* Whether operations of this rule reduce axes of their argument. */
 int op_rule_reduces(enum op_rule rule);
 

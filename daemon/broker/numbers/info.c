@@ -16,7 +16,7 @@
 #include "daemon/broker/workers/workers.h"
 #include "daemon/poolmap.h"
 #include "daemon/rates.h"
-#include "proto/op_arguments.h"
+#include "proto/ops.h"
 #include "proto/util.h"
 #include "proto/wire/pack.h"
 

@@ -13,7 +13,7 @@
 #include "kernels/expr/text/keywords.h"
 #include "kernels/expr/text/parser.h"
 
-#include "proto/op_arguments.h"
+#include "proto/ops.h"
 
 #include <stdio.h>
 #include <string.h>

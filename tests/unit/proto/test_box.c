@@ -217,36 +217,3 @@ Test(box, walks_to_the_end_of_what_can_be_addressed)
     make_box(&b, &box);
     cr_assert(eq(int, box.n, 2));
 }
-
-Test(box, indices_are_walked_as_runs_of_neighbours)
-{
-    static const int64_t values[] = {3, 4, 5, 9, 2, 2, 3, INT64_MAX, INT64_MIN, 0};
-    static const struct {
-        int64_t first;
-        uint64_t n;
-    } runs[] = {{3, 3}, {9, 1}, {2, 1}, {2, 2}, {INT64_MAX, 1}, {INT64_MIN, 1}, {0, 1}};
-    const struct box_indices indices = {ARRAY_LENGTH(values), values};
-    uint64_t at = 0;
-    for (size_t i = 0; i < ARRAY_LENGTH(runs); i++) {
-        int64_t first;
-        uint64_t n = box_next_run(&indices, at, &first);
-        cr_assert(eq(u64, n, runs[i].n), "run %zu", i);
-        cr_assert(eq(i64, first, runs[i].first), "run %zu", i);
-        at += n;
-    }
-    cr_assert(eq(u64, at, indices.n));
-}
-
-Test(box, indices_are_inside_of_their_axis)
-{
-    struct gad_error error;
-    int64_t values[] = {0, 9, 4};
-    const struct box_indices indices = {ARRAY_LENGTH(values), values};
-    cr_assert(eq(int, box_check_indices(&indices, 10, "a", &error), 0));
-    cr_assert(eq(int, box_check_indices(&indices, 9, "a", &error), GAD_BAD_INDEX));
-    cr_assert(eq(str, (char *)error.argument, (char *)"a"));
-    cr_assert(eq(str, (char *)error.expected, (char *)"0 to 8"));
-    cr_assert(eq(str, (char *)error.found, (char *)"9 at place 1"));
-    values[2] = -1;
-    cr_assert(eq(int, box_check_indices(&indices, 10, "a", &error), GAD_BAD_INDEX));
-}

@@ -1,5 +1,5 @@
 /* The catalogue, looked up and misspelt. */
-#include "proto/op_arguments.h"
+#include "proto/ops.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
