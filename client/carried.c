@@ -78,6 +78,25 @@ bool coordinates_are_equal(const struct carried_coordinate *a, const struct carr
            memcmp(a->values, b->values, (size_t)a->n * gad_dtype_size(a->dtype)) == 0;
 }
 
+bool coordinates_go_together(const struct carried_coordinate *a, const struct carried_coordinate *b)
+{
+    return a->dtype == b->dtype && meaning_attributes_have_same_units(a->attributes, b->attributes);
+}
+
+bool coordinate_append(struct carried_coordinate *to, const struct carried_coordinate *more)
+{
+    size_t n_item = gad_dtype_size(to->dtype), n = (size_t)to->n * n_item;
+    if (!coordinates_go_together(to, more))
+        return false;
+    char *values = realloc(to->values, n + ((size_t)more->n + 1) * n_item);
+    if (!values)
+        return false;
+    memcpy(values + n, more->values, (size_t)more->n * n_item);
+    to->values = values;
+    to->n += more->n;
+    return true;
+}
+
 static bool copy_attribute(const struct meaning_attribute *from, struct meaning_attribute *ret)
 {
     *ret = *from;

@@ -29,7 +29,13 @@ struct carried_coordinate *coordinate_free(struct carried_coordinate *coordinate
 /* n values, cleared; NULL: no memory. attributes: one more reference. */
 struct carried_coordinate *coordinate_new(enum gad_dtype dtype, int64_t n,
                                           struct meaning_attributes *attributes);
+/* The values. */
 bool coordinates_are_equal(const struct carried_coordinate *a, const struct carried_coordinate *b);
+/* Whether values of both may be in one: of one dtype, in the same units. */
+bool coordinates_go_together(const struct carried_coordinate *a,
+                             const struct carried_coordinate *b);
+/* False: they do not go together, or no memory; `to` is as it was. */
+bool coordinate_append(struct carried_coordinate *to, const struct carried_coordinate *more);
 /* False: no memory, and nothing is added. */
 bool carried_add_attribute(struct carried *carried, const struct meaning_attribute *attribute);
 

@@ -57,12 +57,18 @@ void meaning_free(struct meaning *meaning)
     free(meaning);
 }
 
+static const struct meaning_attribute *find_in(const struct meaning_attributes *attributes,
+                                               const char *name)
+{
+    for (unsigned i = 0; attributes && i < attributes->n; i++)
+        if (strcmp(attributes->list[i].name, name) == 0)
+            return &attributes->list[i];
+    return NULL;
+}
+
 const struct meaning_attribute *meaning_find(const struct meaning *meaning, const char *name)
 {
-    for (unsigned i = 0; meaning && i < meaning->attributes->n; i++)
-        if (strcmp(meaning->attributes->list[i].name, name) == 0)
-            return &meaning->attributes->list[i];
-    return NULL;
+    return find_in(meaning ? meaning->attributes : NULL, name);
 }
 
 const char *meaning_text(const struct meaning *meaning, const char *name)
@@ -71,15 +77,22 @@ const char *meaning_text(const struct meaning *meaning, const char *name)
     return found ? found->text : NULL;
 }
 
-bool meaning_has_same_units(const struct meaning *a, const struct meaning *b)
+bool meaning_attributes_have_same_units(const struct meaning_attributes *a,
+                                        const struct meaning_attributes *b)
 {
     static const char *const names[] = {"units", "calendar"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        const char *of_a = meaning_text(a, names[i]), *of_b = meaning_text(b, names[i]);
-        if (!of_a != !of_b || (of_a && strcmp(of_a, of_b) != 0))
+        const struct meaning_attribute *of_a = find_in(a, names[i]), *of_b = find_in(b, names[i]);
+        const char *text_a = of_a ? of_a->text : NULL, *text_b = of_b ? of_b->text : NULL;
+        if (!text_a != !text_b || (text_a && strcmp(text_a, text_b) != 0))
             return false;
     }
     return true;
+}
+
+bool meaning_has_same_units(const struct meaning *a, const struct meaning *b)
+{
+    return meaning_attributes_have_same_units(a ? a->attributes : NULL, b ? b->attributes : NULL);
 }
 
 static bool has_dimensions(const struct meaning *meaning)

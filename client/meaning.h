@@ -44,9 +44,11 @@ struct axis_limits {
 
 struct meaning {
     struct meaning_attributes *attributes;
-    char *dimensions[ARRAY_MAX_NDIM];  /* of this array's axes; NULL: no name */
-    char *coordinates[ARRAY_MAX_NDIM]; /* specs of the arrays along them; NULL: none */
-    struct axis_limits limits;         /* of axes that have names */
+    char *dimensions[ARRAY_MAX_NDIM]; /* of this array's axes; NULL: no name */
+    /* Specs of the arrays along them; NULL: none. Of several lines: of the arrays that are behind
+     * each other along the axis, and have coordinates themselves. */
+    char *coordinates[ARRAY_MAX_NDIM];
+    struct axis_limits limits; /* of axes that have names */
     /* How this array's axes lie along those of the file's coordinates: element i of the axis is
      * element start + i * step of the dimension. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];
@@ -72,6 +74,8 @@ const struct meaning_attribute *meaning_find(const struct meaning *meaning, cons
 const char *meaning_text(const struct meaning *meaning, const char *name);
 /* Whether numbers of both are in the same units, times of the same calendar. */
 bool meaning_has_same_units(const struct meaning *a, const struct meaning *b);
+bool meaning_attributes_have_same_units(const struct meaning_attributes *a,
+                                        const struct meaning_attributes *b);
 /* meaning_packing.c: from the attributes of an array of this dtype. -ENOMEM. */
 int meaning_read_packing(const struct meaning *meaning, enum gad_dtype dtype,
                          struct meaning_packing *ret) GAD_MUST_CHECK;

@@ -172,6 +172,19 @@ void attribute_join_coordinate(struct gad_array *array, int axis, const char *pa
     *at = joined;
 }
 
+void attribute_list_coordinate(struct gad_array *array, int axis, char *specs)
+{
+    struct meaning *meaning = array->meaning;
+    if (!meaning || !meaning->coordinates[axis]) {
+        free(specs);
+        return;
+    }
+    free(meaning->coordinates[axis]);
+    meaning->coordinates[axis] = specs;
+    meaning->starts[axis] = 0;
+    meaning->steps[axis] = 1;
+}
+
 static int refuse_factor(const struct meaning *meaning, const char *bad, const char *name,
                          struct gad_error *error)
 {

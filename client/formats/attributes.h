@@ -29,6 +29,9 @@ void attribute_take_coordinates(struct gad_array *array, const struct selection 
 void attribute_join_coordinate(struct gad_array *array, int axis, const char *path,
                                const char *pattern);
 
+/* The same where they are a list: their specs, one a line; taken over. NULL: there is none. */
+void attribute_list_coordinate(struct gad_array *array, int axis, char *specs);
+
 /* When all are taken: what was asked for is done. bad-format, no-memory. */
 int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,
                      struct gad_error *error) GAD_MUST_CHECK;

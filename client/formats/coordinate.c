@@ -76,18 +76,59 @@ struct carried_coordinate *format_coordinate_of(struct gad_array *array, const c
     return is_coordinate(array, dimension) ? read_all(array) : NULL;
 }
 
+/* What one array has along its axis of this name. */
+static struct carried_coordinate *along(const struct gad_array *array, const char *dimension)
+{
+    for (int i = 0; i < array->info.ndim; i++) {
+        const char *name = array->meaning ? array->meaning->dimensions[i] : NULL;
+        if (name && strcmp(name, dimension) == 0)
+            return format_coordinate(array, i);
+    }
+    return NULL;
+}
+
+/* Of arrays behind each other. NULL: one of them has none, or another kind than the first. */
+static struct carried_coordinate *join(const char *specs, const char *dimension)
+{
+    struct carried_coordinate *all = NULL;
+    for (size_t n; *specs; specs += n + (specs[n] == '\n')) {
+        n = strcspn(specs, "\n");
+        _cleanup_free_ char *spec = strndup(specs, n);
+        struct gad_array *array = spec ? open_coordinate(spec) : NULL;
+        struct carried_coordinate *part = array ? along(array, dimension) : NULL;
+        gad_array_release(array);
+        bool is_first = !all, is_good = part && part->n <= MAX_BYTES / 8;
+        if (is_good && is_first)
+            all = part;
+        else if (is_good)
+            is_good = all->n <= MAX_BYTES / 8 - part->n && coordinate_append(all, part);
+        if (part != all)
+            coordinate_free(part);
+        if (!is_good)
+            return coordinate_free(all);
+    }
+    return all;
+}
+
+static struct carried_coordinate *whole(const char *specs, const char *dimension)
+{
+    if (strchr(specs, '\n'))
+        return join(specs, dimension);
+    struct gad_array *found = open_coordinate(specs);
+    struct carried_coordinate *all = found ? format_coordinate_of(found, dimension) : NULL;
+    gad_array_release(found);
+    return all;
+}
+
 struct carried_coordinate *format_coordinate(const struct gad_array *array, int axis)
 {
     const struct meaning *meaning = array->meaning;
     if (!meaning || !meaning->dimensions[axis] || !meaning->coordinates[axis])
         return NULL;
-    struct gad_array *found = open_coordinate(meaning->coordinates[axis]);
-    struct carried_coordinate *all = NULL, *some = NULL;
-    if (found)
-        all = format_coordinate_of(found, meaning->dimensions[axis]);
+    struct carried_coordinate *some = NULL,
+                              *all = whole(meaning->coordinates[axis], meaning->dimensions[axis]);
     if (all)
         some = select_of(all, meaning->starts[axis], meaning->steps[axis], array->info.shape[axis]);
     coordinate_free(all);
-    gad_array_release(found);
     return some;
 }

@@ -240,6 +240,21 @@ static void describe(struct gad_array *array, const struct many *many)
     array->n_chunks = grid.n_chunks;
 }
 
+/* A line each. NULL: no memory, or one of them has several lines itself. */
+static char *names_of(const struct many *many)
+{
+    size_t n = 1, at = 0;
+    for (size_t i = 0; i < many->n_members; i++) {
+        if (strchr(many->members[i].name, '\n'))
+            return NULL;
+        n += strlen(many->members[i].name) + 1;
+    }
+    char *names = malloc(n);
+    for (size_t i = 0; names && i < many->n_members; i++)
+        at += (size_t)snprintf(names + at, n - at, "%s\n", many->members[i].name);
+    return names;
+}
+
 static int describe_meaning(struct gad_array *array, struct many *many)
 {
     const struct gad_array_info *first = &many->first->info;
@@ -250,7 +265,10 @@ static int describe_meaning(struct gad_array *array, struct many *many)
     array->info.fill = first->fill;
     int r = meaning_copy_to_view(many->first, array, many->form.ndim, many->own_axes, many->starts,
                                  many->steps);
-    attribute_join_coordinate(array, many->axis, first->path, many->pattern);
+    if (many->pattern)
+        attribute_join_coordinate(array, many->axis, first->path, many->pattern);
+    else
+        attribute_list_coordinate(array, many->axis, names_of(many));
     if (array->meaning)
         array->meaning->has_other_units = many->has_other_units;
     return r;

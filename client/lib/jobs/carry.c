@@ -309,7 +309,8 @@ static bool agrees(struct carried *carried, const struct gad_array *other)
             return false;
         struct carried_coordinate *own = carried->coordinates[i];
         struct carried_coordinate *theirs = own ? format_coordinate(other, i) : NULL;
-        if (own && !(theirs && coordinates_are_equal(own, theirs)))
+        if (own &&
+            !(theirs && coordinates_are_equal(own, theirs) && coordinates_go_together(own, theirs)))
             carried->coordinates[i] = coordinate_free(own);
         coordinate_free(theirs);
         carried->limits.is_unlimited[i] |= other->meaning->limits.is_unlimited[i];

@@ -91,7 +91,7 @@ static bool put_piece(struct joined *joined, const struct move_piece *piece, int
         return false;
     if (!joined->made)
         joined->made = coordinate_new(joined->part->dtype, n, joined->part->attributes);
-    if (!joined->made || joined->made->dtype != joined->part->dtype)
+    if (!joined->made || !coordinates_go_together(joined->made, joined->part))
         return false;
     for (int64_t repeat = 0; repeat < s->n_repeats; repeat++)
         for (int64_t k = 0; k < s->count; k++)

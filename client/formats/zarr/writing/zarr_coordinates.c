@@ -51,7 +51,8 @@ static bool says_the_same(const struct gad_array *array, int axis, const char *n
     if (found->info.ndim != 1 || found->info.shape[0] != array->info.shape[axis])
         return false;
     struct carried_coordinate *theirs = own ? format_coordinate_of(found, name) : NULL;
-    bool is_same = !own || (theirs && coordinates_are_equal(own, theirs));
+    bool is_same = !own || (theirs && coordinates_are_equal(own, theirs) &&
+                            coordinates_go_together(own, theirs));
     coordinate_free(theirs);
     return is_same;
 }

@@ -212,6 +212,9 @@ class MoveRequest(Request):
             from .array import request
             one = request([lazy], [out], self.engine, self.priority, self.label, self.tf32)
             return one.run(progress)[0]
+        if isinstance(out, To) and (joined := _of_files(moved)) is not None:
+            from .array import Lazy
+            return self._one(Lazy._of(joined), out, progress)
         session = current()
         result: object = out
         if out is None:
@@ -227,6 +230,30 @@ class MoveRequest(Request):
         from .array import open as open_lazy
         sizes = "x".join(map(str, moved.shape))
         return open_lazy(f"{out.path}:{moved.dtype.str[1:]}:{sizes}" if out.is_raw else out.path)
+
+
+def _of_files(moved: Moved) -> Source | None:
+    """The same as many files that are one array, which carries names of axes, coordinates and
+    attributes into files; None where it is another thing, or there is nothing to be carried."""
+    from .leaves import FileSource
+    from .many import open_many
+    nodes = [piece.node for piece in moved.pieces]
+    first, at = nodes[0] if len(nodes) > 1 else None, 0
+    if not isinstance(first, FileSource) or first.masking:
+        return None
+    along = next((i for i, start in enumerate(moved.pieces[1].start) if start), 0)
+    for piece in moved.pieces:
+        node, sizes = piece.node, list(moved.shape)
+        start = [at if i == along else 0 for i in range(len(sizes))]
+        sizes[along] = node.shape[along] if len(node.shape) == len(sizes) else -1
+        if not isinstance(node, FileSource) or node.masking or node.dtype != moved.dtype \
+                or node.shape != tuple(sizes) or piece.start != tuple(start) \
+                or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
+            return None
+        at += sizes[along]
+    if at != moved.shape[along] or first.__gad_source__(current()).dimensions is None:
+        return None
+    return open_many([node.place for node in nodes], along, False, False)
 
 
 def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":

@@ -231,3 +231,41 @@ def test_a_round_trip_by_xarray(gd, source, tmp_path, name, engine):
     assert found.encoding["unlimited_dims"] == wanted.encoding["unlimited_dims"] == {"phony_dim_0"}
     assert [found[one].dims for one in "ab"] == [wanted[one].dims for one in "ab"]
     wanted.close()
+
+
+def test_what_python_joins_keeps_its_coordinates(daemon, gd, source, tmp_path):
+    """Of a list and of concatenate(), also of parts; not where the units of times differ."""
+    out, names = tmp_path / "o.nc", [f"{source}/c.nc:/w", f"{source}/c3.nc:/w"]
+    with netCDF4.Dataset(tmp_path / "later.nc", "w") as f:
+        f.createDimension("time", None)
+        f.createVariable("time", "f8", ("time",))[:] = np.arange(2.0)
+        f["time"].units = "days since 2001-01-01"
+        for dim, size in (("lat", 4), ("lon", 5)):
+            f.createDimension(dim, size)
+        f.createVariable("w", "f4", ("time", "lat", "lon"))[:] = WIND[:2]
+    a, b, later = (gd.open(name) for name in (*names, f"{tmp_path}/later.nc:/w"))
+    days, both = np.arange(6) * 30.0, np.concatenate([WIND, WIND])
+    for x, wanted, times in (
+            (gd.concatenate([a, b]), both, [*days, *days]), (gd.open(names), both, [*days, *days]),
+            (gd.concatenate([a[4:], b[::-2], a[:1]]), np.concatenate([WIND[4:], WIND[::-2], WIND[:1]]),
+             [*days[4:], *days[::-2], days[0]]),
+            (gd.open([f"{names[0]}[1:3]", f"{names[1]}[2:4]"]), WIND[[1, 2, 2, 3]], days[[1, 2, 2, 3]]),
+            (gd.open(names)[4:9, 1:], both[4:9, 1:], [*days, *days][4:9]),
+            (gd.open(names)[4:9] * 2, both[4:9] * 2, [*days, *days][4:9]),
+            (gd.concatenate([a, later]), np.concatenate([WIND, WIND[:2]]), None)):
+        out.unlink(missing_ok=True)
+        gd.save(f"{out}:/w", x)
+        assert dimensions(out, "w") == "time* lat lon"
+        with h5py.File(out) as f:
+            assert np.array_equal(f["w"], wanted) and ("units" in f["time"].attrs) == (times is not None)
+            assert times is None or np.array_equal(f["time"], times)
+    out.unlink()
+    daemon.ctl("concatenate", names[0], f"{tmp_path}/later.nc:/w", "--axis", "0", "-o", f"{out}:/w")
+    assert dimensions(out, "w") == "time* lat lon"
+    with h5py.File(out) as f:
+        assert "units" not in f["time"].attrs  # a dimension, and no times
+    gd.save(f"{out}:/along_lat", gd.concatenate([a, b[:, :1]], axis=1))
+    gd.save(f"{out}:/of_two", gd.concatenate([a, b + 1]))
+    with h5py.File(out) as f:
+        assert np.array_equal(f["along_lat"], np.concatenate([WIND, WIND[:, :1]], axis=1))
+        assert np.array_equal(f["of_two"], np.concatenate([WIND, WIND + 1]))
