@@ -82,16 +82,16 @@ for program in $programs; do
     strip "$to"
     set_rpath '$ORIGIN/../../../lib' "$to"
 done
-if [ -d "$build/python/gpuarrayd" ]; then
-    mkdir -p "$out/build/python"
-    cp -r "$build/python/gpuarrayd" "$out/build/python/"
-    strip "$out/build/python/gpuarrayd/"*.so
-    for library in "$out/build/python/gpuarrayd/"*.so; do
-        set_rpath '$ORIGIN/../../../lib' "$library"
-    done
-else
-    say "without the Python package: it is not built in $build"
-fi
+[ -d "$build/python/gpuarrayd" ] || {
+    echo "bundle.sh: the Python package is not built in $build (sh tests/quickstart.sh builds it)" >&2
+    exit 1
+}
+mkdir -p "$out/build/python"
+cp -r "$build/python/gpuarrayd" "$out/build/python/"
+strip "$out/build/python/gpuarrayd/"*.so
+for library in "$out/build/python/gpuarrayd/"*.so; do
+    set_rpath '$ORIGIN/../../../lib' "$library"
+done
 chmod u+w "$out/lib/"*
 for library in "$out/lib/"*; do
     strip --strip-unneeded "$library"
@@ -105,10 +105,14 @@ for part in cuda command values service python; do
 done
 cp "$top/tests/gpu/"*.py "$out/tests/gpu/"
 cp "$top/tests/run-uninstalled.sh" "$out/tests/"
-cp "$top/tests/gpu/run.sh" "$out/"
+cp "$top/tests/gpu/run.sh" "$top/tests/gpu/README.md" "$out/"
 for candidate in "$build/venv/bin/python" python3 /usr/bin/python3; do
     "$candidate" "$top/tests/gpu/pure.py" "$out/pure" 2>/dev/null && break
 done
+[ -d "$out/pure" ] || {
+    echo "bundle.sh: no Python here has pytest and msgpack" >&2
+    exit 1
+}
 find "$out" -name __pycache__ -prune -exec rm -r {} +
 
 say "looking at the bundle"

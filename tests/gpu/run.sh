@@ -1,8 +1,9 @@
 #!/bin/sh
 # run.sh [--double] [DIRECTORY]
 # Tests and measures a bundle (bundle.sh) on this host within 8 minutes. Each step has a time limit,
-# and the next one follows whatever it said. Logs and the table results.md are left in DIRECTORY
-# (./results). Ends with 1 when a step failed; a step that cannot be run here is skipped and says so.
+# and the next one follows whatever it said; what does not fit the 8 minutes is skipped. Left in
+# DIRECTORY (./results), from the first step on: the table results.md, to which each step adds its rows,
+# and logs.tar.gz. Ends with 1 when a step failed; a step that cannot be run here is skipped and says so.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 double=
@@ -37,20 +38,31 @@ threads=$(nproc)
 check=$build/tests/gpu/checkcuda$double
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rows=$work/rows
-: >"$rows"
+logs=${RUN_LOGS:-$work/logs} # by names of steps
+table=$results/results.md
 failed=0
+most_s=480
+began_all=$(date +%s)
+
+log_of() { echo "$logs/$(echo "$1" | tr -c 'a-z0-9\n' '-').log"; }
 
 # step NAME SECONDS COMMAND...: one row of the table; 77 is skipped.
 step() {
     name=$1
     limit=$2
     shift 2
-    log=$results/$(echo "$name" | tr -c 'a-z0-9\n' '-').log
+    log=$(log_of "$name")
     printf '%s ... ' "$name"
     began=$(date +%s)
-    timeout -k 5 "$limit" "$@" >"$log" 2>&1
-    code=$?
+    left=$((most_s - 5 - (began - began_all)))
+    [ "$limit" -le "$left" ] || limit=$left
+    if [ "$limit" -gt 0 ]; then
+        timeout -k 5 "$limit" "$@" >"$log" 2>&1
+        code=$?
+    else
+        echo "$most_s s are over" >"$log"
+        code=77
+    fi
     took=$(($(date +%s) - began))
     case $code in
     0) verdict=passed ;;
@@ -60,19 +72,26 @@ step() {
     esac
     case $verdict in FAILED*) failed=1 ;; esac
     echo "$verdict ($took s)"
-    printf '| %s | %s | | | %s s |\n' "$name" "$(echo "$verdict" | tr '|' '/')" "$took" >>"$rows"
+    printf '| %s | %s | | | %s s |\n' "$name" "$(echo "$verdict" | tr '|' '/')" "$took" >>"$table"
     awk -F '\t' '/^RESULT/ { printf "| %s | %s | %s | %s | %s |\n", $2, $3, $4, $5, $6 }' \
-        "$log" >>"$rows"
+        "$log" >>"$table"
+    tar -C "$logs" -czf "$results/logs.tar.gz" .
 }
+
+# The runner of kernels says what device there is, or why none is, and ends with 77.
+device() { "$check" "no such case" 2>&1; }
+need_device() { device >"$work/device" || { cat "$work/device"; return 1; }; }
 
 # with_daemon COMMAND...: on a daemon whose jobs the device computes.
 with_daemon() {
+    need_device || return 77
     sh "$here/tests/run-uninstalled.sh" --threads "$threads" \
         --options "--engine cuda --cuda-worker $GPUARRAYD_TEST_WORKER" -- "$@"
 }
 
 # with_pool MIB COMMAND...: likewise, with so large a pool of the device.
 with_pool() {
+    need_device || return 77
     pool_mib=$1
     shift
     sh "$here/tests/run-uninstalled.sh" --threads "$threads" --options "--engine cuda \
@@ -115,9 +134,19 @@ package() {
     integration "$@"
 }
 
+# Arrays larger than the pool, of several clients.
+crowd() {
+    need_device || return 77
+    if ! python_has numpy; then
+        echo "Python has no NumPy"
+        return 77
+    fi
+    "$python" "$here/tests/gpu/crowd.py" "$1"
+}
+
 # The floor is of the same machine and minute: the ping-pong of latency, the copies of checkcuda.
 small_job() {
-    floor=$(sed -n 's/^FLOOR\t//p' "$results"/kernels--rates.log)
+    floor=$(sed -n 's/^FLOOR\t//p' "$(log_of "kernels, rates")")
     with_daemon sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\" 3000" >"$work/latency" ||
         return 1
     cat "$work/latency"
@@ -152,39 +181,37 @@ part() {
     name=$1
     limit=$2
     shift 2
-    step "$name" "$limit" env RUN_STEP=1 RUN_RESULTS="$results" sh "$0" ${double:+--double} "$@"
+    step "$name" "$limit" env RUN_STEP=1 RUN_RESULTS="$results" RUN_LOGS="$logs" sh "$0" ${double:+--double} "$@"
 }
 
-step "kernels, all functions" 60 "$check"
-# shellcheck disable=SC2086
-step "kernels, rates" 45 "$check" --bench $bench
-# shellcheck disable=SC2086
-part "integration tests" 150 integration $fast
-part "the python package" 20 package python/test_evaluate.py python/test_futures.py
-part "open first axes" 30 package python/files/test_unbounded.py python/files/test_streams.py
-part "chunks as blocks of rings" 40 package python/files/test_chunked_arrays.py
-part "compute-sanitizer memcheck" 25 sanitize memcheck sqrt
-part "compute-sanitizer racecheck" 25 sanitize racecheck "sum float"
-part "compute-sanitizer racecheck, counts" 25 sanitize racecheck counts
-part "compute-sanitizer racecheck, scans" 25 sanitize racecheck "scans float"
-part "compute-sanitizer initcheck" 25 sanitize initcheck programs
-part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
-    "$python" "$here/tests/gpu/cupy_peer.py"
-part "matrix products" 90 with_pool "$product_mib" "$build/tests/gpu/product$double" "$product_mib"
-step "arrays beyond the pool" 50 "$python" "$here/tests/gpu/crowd.py" "$pool"
-part "small jobs" 15 small_job
-
+mkdir -p "$logs"
 {
-    device=$(sed -n 1p "$results"/kernels--all-functions.log)
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-    echo "Device: ${device:-none}. Driver: ${driver:-none}. Date: $(date -u +%Y-%m-%d)."
+    echo "Device: $(device | sed -n 1p). Driver: ${driver:-none}. Date: $(date -u +%Y-%m-%d)."
     echo "Host: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) processors," \
         "$threads threads of the daemon."
     echo
     echo '| what | measured | limit in the same run | ratio | target, or time taken |'
     echo '| --- | --- | --- | --- | --- |'
-    cat "$rows"
-} >"$results/results.md"
+} >"$table"
+
+# shellcheck disable=SC2086
+step "kernels, rates" 45 "$check" --bench $bench
+part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
+    "$python" "$here/tests/gpu/cupy_peer.py"
+part "matrix products" 90 with_pool "$product_mib" "$build/tests/gpu/product$double" "$product_mib"
+part "small jobs" 15 small_job
+step "kernels, all functions" 60 "$check"
+part "compute-sanitizer memcheck" 20 sanitize memcheck sqrt
+part "compute-sanitizer racecheck" 20 sanitize racecheck "sum float"
+part "arrays beyond the pool" 40 crowd "$pool"
+part "integration tests" 120 integration $fast
+part "the python package" 20 package python/test_evaluate.py python/test_futures.py
+part "open first axes" 20 package python/files/test_unbounded.py python/files/test_streams.py
+part "chunks as blocks of rings" 25 package python/files/test_chunked_arrays.py
+part "compute-sanitizer racecheck, counts" 20 sanitize racecheck counts
+part "compute-sanitizer racecheck, scans" 20 sanitize racecheck "scans float"
+part "compute-sanitizer initcheck" 20 sanitize initcheck programs
 echo
-cat "$results/results.md"
+cat "$table"
 exit $failed

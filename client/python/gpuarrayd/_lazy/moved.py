@@ -253,7 +253,8 @@ def _of_files(moved: Moved) -> Source | None:
         at += sizes[along]
     if at != moved.shape[along] or first.__gad_source__(current()).dimensions is None:
         return None
-    return open_many([node.place for node in nodes], along, False, False)
+    places = [node.place for node in nodes if isinstance(node, FileSource)]
+    return open_many(places, along, False, False)
 
 
 def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":

@@ -101,9 +101,13 @@ const char *accuracy_source(const struct accuracy_function *f, enum dtype dtype,
 {
     static const math_sources *const sources[ACCURACY_LEVELS][2] = {
         [CPU_LEVEL_PLAIN] = {&math_sources_plain, &special_sources_plain},
+#if defined(CPU_HAS_BASELINE)
         [CPU_LEVEL_BASELINE] = {&math_sources_baseline, &special_sources_baseline},
-#if defined(__x86_64__)
+#endif
+#if defined(CPU_HAS_AVX2)
         [CPU_LEVEL_AVX2] = {&math_sources_avx2, &special_sources_avx2},
+#endif
+#if defined(CPU_HAS_AVX512)
         [CPU_LEVEL_AVX512] = {&math_sources_avx512, &special_sources_avx512},
 #endif
     };
