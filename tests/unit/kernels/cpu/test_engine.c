@@ -33,7 +33,9 @@ Test(engine, never_gives_a_higher_level_than_asked_for)
     for (int level = CPU_LEVEL_PLAIN; level <= CPU_LEVEL_AVX512; level++)
         cr_assert(le(int, cpu_engine_level(cpu_engine_get((enum cpu_level)level)), level));
     cr_assert(eq(int, cpu_engine_level(cpu_engine_get(CPU_LEVEL_PLAIN)), CPU_LEVEL_PLAIN));
+#if !defined(__SANITIZE_ADDRESS__) /* which builds fewer levels */
     cr_assert(eq(int, cpu_engine_level(cpu_engine_get(CPU_LEVEL_BASELINE)), CPU_LEVEL_BASELINE));
+#endif
 }
 
 Test(engine, names_its_levels)
