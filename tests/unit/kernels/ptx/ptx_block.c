@@ -16,7 +16,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-#define STACK_BYTES (UINT32_C(64) << 10)
+/* A frame has up to 101 KB where nothing is optimised. */
+#define STACK_BYTES (UINT32_C(256) << 10)
 #define SEVERAL     UINT32_MAX
 #define ATOMICALLY  (UINT32_MAX - 1)
 #define MAX_COPIES  64u /* of a thread, on their way */
