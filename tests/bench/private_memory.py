@@ -9,8 +9,6 @@ Private_Dirty). `with rings`: anonymous pages and shared memory, each page once:
 The generator runs in a Python process, of which what it had before its job is left out.
 """
 
-import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -20,6 +18,8 @@ import h5py
 import hdf5plugin
 import numpy as np
 import zarr
+
+from watched import daemons, memory
 
 folder = pathlib.Path(sys.argv[1])
 mib = int(sys.argv[2]) if len(sys.argv) > 2 else 256
@@ -32,26 +32,6 @@ print("ready", flush=True)
 sys.stdin.readline()
 x.sum().compute()
 """
-
-
-def memory(pids):
-    private = own = 0
-    for pid in pids:
-        try:
-            text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:
-            continue  # it has ended
-        sizes = {line.split()[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
-        private += sizes["Private_Clean:"] + sizes["Private_Dirty:"]
-        own += sizes["Pss_Anon:"] + sizes["Pss_Shmem:"]
-    return np.array([private, own]) / 1024
-
-
-def daemons():
-    told = subprocess.run(["gpuarrayctl", "info", "--json"], capture_output=True, text=True, check=True)
-    broker = json.loads(told.stdout)["pid"]
-    workers = pathlib.Path(f"/proc/{broker}/task/{broker}/children").read_text().split()
-    return [broker, *map(int, workers)]
 
 
 def watch(what, job, before=0):
