@@ -59,6 +59,11 @@ struct colour colour_of(enum gad_colours map, double place)
                            between(a->blue, b->blue, part)};
 }
 
+struct colour colour_of_step(enum gad_colours map, unsigned step)
+{
+    return colour_of(map, (double)step / (COLOUR_STEPS - 1));
+}
+
 static unsigned step_of(uint8_t part)
 {
     return part < 48 ? 0 : part < 115 ? 1 : (part - 35u) / 40;

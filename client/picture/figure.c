@@ -35,7 +35,6 @@
 #define LINE_HEIGHT 270.0
 #define SMALL       11.0
 #define TITLE       13.0
-#define BAR_CELLS   256
 #define MOST_MARKS  8u
 #define MARK_SPACE  40.0
 
@@ -198,11 +197,11 @@ static void draw_frame(struct canvas *c)
 
 static void draw_bar(struct canvas *c)
 {
-    struct colour cells[BAR_CELLS];
+    struct colour cells[COLOUR_STEPS];
     double x = LEFT + c->width + BAR_GAP;
-    for (unsigned i = 0; i < BAR_CELLS; i++)
-        cells[i] = colour_of(c->picture->colours, 1 - (double)i / (BAR_CELLS - 1));
-    image(c, x, TOP, BAR_WIDTH, c->height, cells, 1, BAR_CELLS);
+    for (unsigned i = 0; i < COLOUR_STEPS; i++)
+        cells[i] = colour_of_step(c->picture->colours, COLOUR_STEPS - 1 - i);
+    image(c, x, TOP, BAR_WIDTH, c->height, cells, 1, COLOUR_STEPS);
     draw_number_axis(c, x + BAR_WIDTH + 7, SVG_START, 0);
     put_text(c, x, TOP - 8, SVG_START, SMALL, dark, text_of(c->picture->units));
     if (!c->scale.has_nothing)
@@ -216,9 +215,14 @@ static struct colour *cells_of(const struct canvas *c)
 {
     const struct gad_picture *p = c->picture;
     size_t n = (size_t)p->n_rows * p->n_columns;
-    struct colour *cells = calloc(n, sizeof(*cells));
-    for (size_t i = 0; cells && i < n; i++)
-        cells[i] = colour_of(p->colours, scale_place(&c->scale, p->means[i]));
+    struct colour *cells = malloc(n * sizeof(*cells)), steps[COLOUR_STEPS];
+    for (unsigned i = 0; i < COLOUR_STEPS; i++)
+        steps[i] = colour_of_step(p->colours, i);
+    for (size_t i = 0; cells && i < n; i++) {
+        double place = scale_place(&c->scale, p->means[i]);
+        cells[i] =
+            isnan(place) ? COLOUR_NOTHING : steps[(unsigned)(place * (COLOUR_STEPS - 1) + 0.5)];
+    }
     return cells;
 }
 

@@ -27,5 +27,5 @@ void raster_text(struct raster *raster, struct svg_point at, enum svg_anchor anc
                  struct colour colour, const char *text);
 double raster_text_width(const char *text);
 
-/* A PNG file in memory, for free(); NULL: memory is short. */
+/* A PNG file in memory, for free(), of at most 256 colours; NULL: memory is short. */
 void *raster_png(const struct colour *pixels, unsigned width, unsigned height, size_t *ret_n_bytes);

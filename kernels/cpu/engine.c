@@ -30,6 +30,7 @@
         .fused = &fused_##name,                                                                    \
         .extrema = &extrema_##name,                                                                \
         .rows = &rows_##name,                                                                      \
+        .short_rows = &short_rows_##name,                                                          \
         .scan_sum = &scan_sum_##name,                                                              \
         .scan_prod = &scan_prod_##name,                                                            \
         .move = &move_##name,                                                                      \
@@ -170,6 +171,7 @@ bool engine_find_reduction(const struct cpu_engine *engine, const struct reducti
     d->argument = argument_kernels[op][dtype];
     d->extremum = is_argument ? (*engine->extrema)[op == OP_ARGMIN ? OP_MIN : OP_MAX][dtype] : NULL;
     d->fused = (*engine->fused)[op][dtype];
+    d->short_rows = (*engine->short_rows)[op][dtype];
     d->rows = is_argument ? argument_rows[op][dtype] : (*engine->rows)[op][dtype];
     d->join =
         is_argument || is_extremum

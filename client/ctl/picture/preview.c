@@ -23,7 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ASPECT 8 /* beyond it sides are drawn to different scales */
+#define MOST_ASPECT 8  /* beyond it sides are drawn to different scales */
+#define EVEN_STEP   16 /* elements */
+#define LONG_STEP   64
 
 struct part { /* of one axis: n blocks of so many elements each */
     int64_t start, n, size;
@@ -61,10 +63,19 @@ int preview_check(const struct gad_array_info *info, struct gad_error *error)
     return GAD_BAD_SHAPE;
 }
 
+/* A cell's length so that an axis has no more cells than that. Long ones of images are rounded up,
+ * for what is whole cache lines is added up sooner. */
+static int64_t choose_step(int64_t n, unsigned most, bool is_line)
+{
+    int64_t step = divide_up(n, most);
+    return step > LONG_STEP && !is_line ? divide_up(step, EVEN_STEP) * EVEN_STEP : step;
+}
+
 static void choose_cells(struct gad_picture *p, const struct preview_options *o)
 {
-    int64_t rows = divide_up(p->height, o->most_rows);
-    int64_t columns = divide_up(p->width, o->most_columns), both = rows > columns ? rows : columns;
+    int64_t rows = choose_step(p->height, o->most_rows, p->is_line);
+    int64_t columns = choose_step(p->width, o->most_columns, p->is_line),
+            both = rows > columns ? rows : columns;
     p->is_even =
         !p->is_line && p->height / MOST_ASPECT <= p->width && p->width / MOST_ASPECT <= p->height;
     p->row_step = p->is_even ? both : rows;

@@ -108,6 +108,12 @@ typedef void reduce_fused_fn(size_t n, const void *src, struct reduce_state *add
                              struct reduce_state *min, struct reduce_state *max);
 typedef reduce_fused_fn *reduce_fused_table[OP_COUNT][DTYPE_COUNT];
 
+/* Rows of REDUCE_SUM_LANES to REDUCE_SUM_BLOCK elements, one behind the other: values[i], of the
+ * plane's dtype, of row i, as the row's own kernels make it. By op and dtype; NULL: there is none,
+ * and each row is taken by itself. */
+typedef void short_rows_fn(size_t n_rows, size_t n, const void *src, void *values);
+typedef short_rows_fn *short_rows_table[OP_COUNT][DTYPE_COUNT];
+
 /* Rows whose elements belong to cells: element i of every row goes into value[i] (and second[i]),
  * one row after the other. is_first: the first row's elements begin the values. Strides in bytes;
  * elements of a row are neighbours. Nothing else is read. */
@@ -192,6 +198,7 @@ struct transpose_kernels {
     extern const reduce_table reduce_##level, sums_##level, extrema_##level;                       \
     extern const reduce_fused_table fused_##level;                                                 \
     extern const rows_table rows_##level;                                                          \
+    extern const short_rows_table short_rows_##level;                                              \
     extern const struct scan_kernels scan_sum_##level, scan_prod_##level;                          \
     extern const struct move_kernels move_##level;                                                 \
     extern const struct transpose_kernels transpose_##level;                                       \

@@ -56,15 +56,27 @@ static inline f64 fold_vector(addends a)
     return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
-/* Four of these sums, added by pairs. */
-static inline f64 fold_four(addends a, addends b, addends c, addends d)
+/* Four of these sums: of a, c, b and d. */
+static inline addends fold_crossed(addends a, addends b, addends c, addends d)
 {
     addends ab =
         __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
     addends cd =
         __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
-    addends sums = __builtin_shufflevector(ab, cd, 0, 4, 2, 6) +
-                   __builtin_shufflevector(ab, cd, 1, 5, 3, 7); /* of a, c, b and d */
+    return __builtin_shufflevector(ab, cd, 0, 4, 2, 6) +
+           __builtin_shufflevector(ab, cd, 1, 5, 3, 7);
+}
+
+/* As many of these sums as a vector has lanes. */
+static inline addends fold_each(const addends *s)
+{
+    return fold_crossed(s[0], s[2], s[1], s[3]);
+}
+
+/* Four of them, added by pairs. */
+static inline f64 fold_four(addends a, addends b, addends c, addends d)
+{
+    addends sums = fold_crossed(a, b, c, d);
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 #else
@@ -84,6 +96,11 @@ static inline addends load_f64(const f64 *x)
 static inline f64 fold_vector(addends a)
 {
     return a[0] + a[1];
+}
+
+static inline addends fold_each(const addends *s)
+{
+    return (addends){fold_vector(s[0]), fold_vector(s[1])};
 }
 
 static inline f64 fold_four(addends a, addends b, addends c, addends d)

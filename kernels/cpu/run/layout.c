@@ -97,6 +97,17 @@ static size_t bytes_in_place(const struct run *run)
     return n_bytes;
 }
 
+/* At most n elements, at whose end no row along which is reduced goes on, where that can be. */
+static size_t whole_rows(const struct reducer *r, size_t n)
+{
+    if (!r->is_along_rows || r->row > n)
+        return n;
+    uint64_t whole = r->row;
+    while (whole % KERNEL_GRANULE != 0)
+        whole *= 2;
+    return whole <= n ? n - n % whole : n;
+}
+
 void layout_choose_strip(struct binding *b)
 {
     struct run *run = b->run;
@@ -110,6 +121,8 @@ void layout_choose_strip(struct binding *b)
     while (n > STRIP_LEAST && n > n_cached)
         n /= 2;
     n = min_u64(n, n_fitting) & ~(size_t)(KERNEL_GRANULE - 1);
+    if (run->n_reductions)
+        n = whole_rows(&run->reducer, n);
     run->n_strip = min_u64(n, round_up_u64(run->n_elements, KERNEL_GRANULE));
 }
 

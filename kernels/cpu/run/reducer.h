@@ -39,8 +39,9 @@ struct reducing {
     const struct reduction *reduction;
     reduce_fn *run;
     rows_fn *rows;
-    rows_fn *join;      /* of values as `rows` gives them */
-    transpose_fn *turn; /* of elements */
+    short_rows_fn *short_rows; /* NULL: none */
+    rows_fn *join;             /* of values as `rows` gives them */
+    transpose_fn *turn;        /* of elements */
     /* Of ARGMIN and ARGMAX, along rows that are not short: instead of `run`. */
     argument_fn *argument;
     reduce_fn *extremum;

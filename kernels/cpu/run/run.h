@@ -18,6 +18,7 @@ struct cpu_engine {
     const reduce_table *reduce, *sums, *extrema;
     const reduce_fused_table *fused;
     const rows_table *rows;
+    const short_rows_table *short_rows;
     const struct scan_kernels *scan_sum, *scan_prod;
     const struct move_kernels *move;
     const struct transpose_kernels *transpose;

@@ -1,5 +1,6 @@
 /* Short rows along which is reduced: a block of them is turned, so that elements of as many cells
- * are neighbours, and vectors work on many rows at once.
+ * are neighbours, and vectors work on many rows at once. Where there is a kernel for such rows as
+ * they lie (reduce_short.c), it is called instead.
  *
  *     row 0   a b c d          a e i       -> one cell each
  *     row 1   e f g h    ->    b f j
@@ -30,9 +31,18 @@ _Static_assert(REDUCER_SHORT_ROW <= LANES, "every lane of a row that is not shor
 _Static_assert(MOST_ELEMENTS <= REDUCE_SUM_BLOCK, "a row is one block");
 _Static_assert(MOST_ELEMENTS *MAX_ITEM_BYTES *LEAST_ROWS <= BLOCK_BYTES, "some rows fit");
 
+/* Extrema are taken by blocks. */
+static bool has_kernel(const struct reducing *d, size_t n)
+{
+    return d->short_rows && n >= REDUCER_SHORT_ROW && n <= REDUCE_SUM_BLOCK && !d->extrema[0] &&
+           !d->extrema[1];
+}
+
 bool turned_suits(const struct reducing *d, size_t n, size_t n_rows)
 {
     unsigned op = d->reduction->op;
+    if (has_kernel(d, n))
+        return true;
     size_t most = d->is_ordered && d->item_log2 == 2 ? MOST_ADDED_F32 : MOST_ELEMENTS;
     if (n < REDUCER_SHORT_ROW)
         return true;
@@ -96,6 +106,10 @@ void turned_take(const struct reducing *d, uint64_t cell, size_t n, size_t n_row
     int64_t turned_positions[REDUCER_SHORT_ROW * TURNED_MAX_ROWS];
     int64_t item_bytes = (int64_t)1 << d->item_log2;
     size_t most = BLOCK_BYTES / (n << d->item_log2);
+    if (has_kernel(d, n)) {
+        d->short_rows(n_rows, n, src, g->values);
+        return;
+    }
     for (size_t at = 0, n_now; at < n_rows; at += n_now) {
         n_now = min_u64(n_rows - at, most);
         const struct transposing turn = {.n_rows = n_now,

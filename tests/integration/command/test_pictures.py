@@ -173,8 +173,8 @@ def test_text_stays_where_there_is_no_picture(daemon, folder):
 def read_png(data):
     """As (height, width, 3), by another program."""
     image = Image.open(io.BytesIO(data))
-    assert (image.format, image.mode) == ("PNG", "RGB")
-    return np.asarray(image)
+    assert (image.format, image.mode) == ("PNG", "P")
+    return np.asarray(image.convert("RGB"))
 
 
 def image_of(picture):
@@ -191,7 +191,7 @@ def test_an_image_in_files(daemon, folder, tmp_path):
     done = daemon.ctl("show", "waves.npy", "--png", tmp_path / "w.png", "--svg", tmp_path / "w.svg", cwd=folder)
     assert done.stdout == "" and (tmp_path / "w.png").stat().st_mode & 0o777 == 0o644
     [pixels, bar], texts = image_of((tmp_path / "w.svg").read_bytes())
-    assert pixels.shape == (301, 503, 3) and bar.shape == (256, 1, 3)
+    assert pixels.shape == (301, 503, 3) and bar.shape == (240, 1, 3)
     check_colours(pixels, waves.astype("f8"))
     assert (bar[0] == [0xfd, 0xe7, 0x25]).all() and (bar[-1] == [0x44, 0x01, 0x54]).all()
     assert texts[:2] == ["waves.npy", "float32 (301, 503)"] and "NaN or fill" in texts
@@ -213,7 +213,7 @@ def test_large_ones_are_means_in_files(daemon, folder, tmp_path):
     [pixels, _], texts = image_of((tmp_path / "l.svg").read_bytes())
     means = a.astype("f8").reshape(750, 2, 1100, 2).mean((1, 3))
     place = (means - means.min()) / np.ptp(means)
-    assert pixels.shape == (750, 1100, 3) and np.abs(pixels[..., 0] - place * 255).max() < 0.51
+    assert pixels.shape == (750, 1100, 3) and np.abs(pixels[..., 0] - place * 255).max() < 1.05
     assert texts[1] == "float32 (1500, 2200), each cell the mean of 2 x 2 elements"
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 _MOST = 540, 720  # cells: what a notebook has room for
 _MOST_ASPECT = 8  # beyond it sides are drawn to different scales
+_EVEN = 16  # elements, of which longer cells are multiples
 _N_BINS = 32
 _COLOURS = ("viridis", "magma", "grey")  # as the library counts them
 
@@ -139,7 +140,8 @@ class _Cells:
         self.is_line = len(shape) == 1
         height, width = (1, *shape) if self.is_line else shape
         self.sizes = height, width
-        rows, columns = [-(-size // most) for size, most in zip(self.sizes, _MOST, strict=True)]
+        rows, columns = [_step(size, most, self.is_line)
+                         for size, most in zip(self.sizes, _MOST, strict=True)]
         self.is_even = not self.is_line and height // _MOST_ASPECT <= width \
             and width // _MOST_ASPECT <= height
         if self.is_even:
@@ -158,6 +160,11 @@ class _Cells:
         size, step = self.sizes[axis], self.steps[axis]
         n = size // step
         return [one for one in ((0, n, step), (n * step, 1, size - n * step)) if one[1] and one[2]]
+
+
+def _step(size: int, most: int, is_line: bool) -> int:
+    step = -(-size // most)
+    return step if is_line or step <= 4 * _EVEN else -(-step // _EVEN) * _EVEN
 
 
 def _shown(lazy: Lazy) -> Lazy:

@@ -344,7 +344,8 @@ Test(reductions, have_the_same_bits_together_as_alone)
 }
 
 /* n_rows rows of n elements, each to a cell of its own. */
-static void reduce_rows_of(enum dtype dtype, const char *x, int64_t n_rows, int64_t n, void *node)
+static void reduce_rows_of(enum cpu_level by, enum dtype dtype, const char *x, int64_t n_rows,
+                           int64_t n, void *node)
 {
     struct reduce_layout layout;
     const int64_t count[] = {n_rows, n}, item = (int64_t)dtype_size(dtype);
@@ -354,8 +355,8 @@ static void reduce_rows_of(enum dtype dtype, const char *x, int64_t n_rows, int6
     b.program.passes[0].reduced_axes = 2;
     b.program.passes[0].shape[0] = 1000;
     b.program.passes[0].shape[1] = n;
-    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(level), &b.program, 0, &box, &view, NULL,
-                                       NULL, &layout, node, &warnings, test_scratch())));
+    cr_assert(zero(int, cpu_engine_run(cpu_engine_get(by), &b.program, 0, &box, &view, NULL, NULL,
+                                       &layout, node, &warnings, test_scratch())));
 }
 
 static void check_rows_alone(enum dtype dtype, unsigned n_reductions, const char *x, int64_t n_rows,
@@ -364,10 +365,12 @@ static void check_rows_alone(enum dtype dtype, unsigned n_reductions, const char
     static char together[64 * 100] __attribute__((aligned(64)));
     struct built_node alone;
     struct reduce_layout layout;
-    reduce_rows_of(dtype, x, n_rows, n, together);
+    reduce_rows_of(level, dtype, x, n_rows, n, together);
     reduce_layout_init(&layout, &b.program, 0, (uint64_t)n_rows);
     for (int64_t row = 0; row < n_rows; row++) {
-        reduce_rows_of(dtype, x + row * n * (int64_t)dtype_size(dtype), 1, n, &alone);
+        const char *at = x + row * n * (int64_t)dtype_size(dtype);
+        reduce_rows_of(CPU_LEVEL_PLAIN, dtype, at, 1, n,
+                       &alone); /* it has no kernel for short rows */
         struct reduce_layout one;
         reduce_layout_init(&one, &b.program, 0, 1);
         for (unsigned i = 0; i < n_reductions; i++) {
@@ -394,11 +397,12 @@ Test(reductions, of_a_row_have_the_same_bits_among_others_as_alone)
 {
     static const double specials[] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 1e38, -3};
     static const int64_t rows[] = {7, 8, 31, 64, 65, 77},
-                         lengths[] = {1,  2,  8,  15,  16,  17,  31,  32, 40,
-                                      63, 64, 65, 100, 127, 128, 129, 140};
-    static double y[77 * 140];
-    static float x[77 * 140];
-    for (unsigned k = 0; k < 6 * 17 * 4 * 2; k++) {
+                         lengths[] = {1,  2,  8,  15, 16,  17,  20,  23,  31,  32,
+                                      40, 63, 64, 65, 100, 127, 128, 129, 256, 257};
+    static double y[77 * 257];
+    static float x[77 * 257];
+    static uint8_t truths[77 * 257];
+    for (unsigned k = 0; k < 6 * 20 * 4 * 2; k++) {
         int64_t n_rows = rows[k / 8 % 6], n = lengths[k / 48];
         size_t n_all = (size_t)(n_rows * n);
         level = (enum cpu_level)(k % 4);
@@ -406,8 +410,13 @@ Test(reductions, of_a_row_have_the_same_bits_among_others_as_alone)
             y[i] = ldexp(sin((double)(i + k)), (int)(i * 7 % 13)) + (k / 4 % 2 ? 1e4 : 0);
         for (unsigned i = 0; k / 4 % 2 && i < 8; i++)
             y[i * 977 % n_all] = specials[i % 7];
-        for (size_t i = 0; i < n_all; i++)
+        for (size_t i = 0; i < n_all; i++) {
             x[i] = (float)y[i];
+            truths[i] = i * k % 3 > 0 || k % 5 == 0;
+        }
+        built_init(&b);
+        built_reduction(&b, OP_COUNT_NONZERO, DTYPE_INT64, built_input(&b, DTYPE_BOOL));
+        check_rows_alone(DTYPE_BOOL, 1, (const char *)truths, n_rows, n);
         for (int is_wide = 0; is_wide < 2; is_wide++) {
             enum dtype dtype = is_wide ? DTYPE_FLOAT64 : DTYPE_FLOAT32;
             const char *elements = is_wide ? (const char *)y : (const char *)x;
