@@ -15,6 +15,7 @@
 
 #define LONG     256
 #define QR_BLOCK 32
+#define SOME     4 /* eigenvectors of fewer than that part are found one by one */
 
 static int check_sizes(unsigned n, const int64_t *sizes, struct gad_error *error)
 {
@@ -75,6 +76,25 @@ int dense_multiply(const struct dense_product *product, const double *a, const d
     int b_width = least_one(product->transpose_b ? k : n);
     lapack->dgemm_(product->transpose_b ? "T" : "N", product->transpose_a ? "T" : "N", &n, &m, &k,
                    &product->alpha, b, &b_width, a, &a_width, &product->beta, c, &n, 1, 1);
+    lapack_end(lapack);
+    return 0;
+}
+
+int dense_gram(bool is_transposed, int64_t n, int64_t k, const double *a, double beta, double *ret,
+               struct gad_error *error)
+{
+    const int64_t sizes[] = {n, k};
+    int r = check_sizes(2, sizes, error);
+    if (r || n == 0)
+        return r;
+    const struct lapack *lapack;
+    r = lapack_begin(is_long(n, k), &lapack, error);
+    if (r)
+        return r;
+    const double one = 1;
+    int n_int = (int)n, k_int = (int)k, width = least_one(is_transposed ? n : k);
+    lapack->dsyrk_("U", is_transposed ? "N" : "T", &n_int, &k_int, &one, a, &width, &beta, ret,
+                   &n_int, 1, 1);
     lapack_end(lapack);
     return 0;
 }
@@ -291,20 +311,47 @@ static void swap_rows(int64_t n, double *one, double *other)
     }
 }
 
-int dense_eigh(int64_t n, double *a, double *ret_values, struct gad_error *error)
+/* Some of the largest: half of the work and less. */
+static int eigh_some_with(const struct lapack *lapack, int n, int k, double *a, double *values,
+                          struct gad_error *error)
+{
+    int ask = -1, info, n_integers, n_found, first = n - k + 1;
+    double size, none = 0;
+    _cleanup_free_ double *vectors = new_work((double)n * k, error);
+    _cleanup_free_ int *support = malloc(sizeof(int) * 2 * (size_t)k);
+    if (!vectors || !support)
+        return no_memory(error);
+    lapack->dsyevr_("V", "I", "U", &n, a, &n, &none, &none, &first, &n, &none, &n_found, values,
+                    vectors, &n, support, &size, &ask, &n_integers, &ask, &info, 1, 1, 1);
+    _cleanup_free_ int *integers = malloc(sizeof(int) * (size_t)n_integers);
+    _cleanup_free_ double *work = new_work(size, error);
+    if (!integers || !work)
+        return no_memory(error);
+    int n_work = (int)size;
+    lapack->dsyevr_("V", "I", "U", &n, a, &n, &none, &none, &first, &n, &none, &n_found, values,
+                    vectors, &n, support, work, &n_work, integers, &n_integers, &info, 1, 1, 1);
+    if (info)
+        return trouble("dsyevr", info, error);
+    memcpy(a, vectors, sizeof(*a) * (size_t)n * (size_t)k);
+    return 0;
+}
+
+int dense_eigh(int64_t n, int64_t k, double *a, double *ret_values, struct gad_error *error)
 {
     int r = check_sizes(1, &n, error);
-    if (r || n == 0)
+    if (r || n == 0 || k == 0)
         return r;
     const struct lapack *lapack;
     r = lapack_begin(is_long(n, n), &lapack, error);
     if (r)
         return r;
-    r = eigh_with(lapack, (int)n, a, ret_values, error);
+    r = k < n / SOME ? eigh_some_with(lapack, (int)n, (int)k, a, ret_values, error)
+                     : eigh_with(lapack, (int)n, a, ret_values, error);
     lapack_end(lapack);
-    for (int64_t i = 0; r == 0 && i < n / 2; i++) { /* LAPACK's values rise */
-        swap_rows(1, &ret_values[i], &ret_values[n - 1 - i]);
-        swap_rows(n, a + i * n, a + (n - 1 - i) * n);
+    int64_t n_found = k < n / SOME ? k : n;
+    for (int64_t i = 0; r == 0 && i < n_found / 2; i++) { /* LAPACK's values rise */
+        swap_rows(1, &ret_values[i], &ret_values[n_found - 1 - i]);
+        swap_rows(n, a + i * n, a + (n_found - 1 - i) * n);
     }
     return r;
 }

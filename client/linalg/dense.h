@@ -17,6 +17,12 @@ struct dense_product {
 int dense_multiply(const struct dense_product *product, const double *a, const double *b, double *c,
                    struct gad_error *error) GAD_MUST_CHECK;
 
+/* The lower half of a @ a.T of n x k, or with is_transposed of a.T @ a of k x n, times 1 and plus
+ * beta
+ * * ret. */
+int dense_gram(bool is_transposed, int64_t n, int64_t k, const double *a, double beta, double *ret,
+               struct gad_error *error) GAD_MUST_CHECK;
+
 /* Solves g @ x = row for each row of `rows`, in place: rows = rows @ inv(g). g is symmetric and
  * positive semidefinite, and stays. `ridge` is added to its diagonal; where that is singular to
  * working precision the least ridge that works is (a power of ten times that precision).
@@ -39,5 +45,7 @@ int dense_qr_update(int64_t m, int64_t n, double *r, double *rows,
 int dense_svd(int64_t m, int64_t n, double *a, double *ret_u, double *ret_s, double *ret_vt,
               struct gad_error *error) GAD_MUST_CHECK;
 
-/* Of a symmetric matrix, in place: row i becomes the eigenvector of ret_values[i], which fall. */
-int dense_eigh(int64_t n, double *a, double *ret_values, struct gad_error *error) GAD_MUST_CHECK;
+/* Of a symmetric matrix, of which the lower half is read, in place: row i becomes the eigenvector
+ * of ret_values[i], which fall. Of the k largest of n; other rows are spoilt. ret_values: n. */
+int dense_eigh(int64_t n, int64_t k, double *a, double *ret_values,
+               struct gad_error *error) GAD_MUST_CHECK;

@@ -17,6 +17,10 @@
       (const char *transa, const char *transb, const int *m, const int *n, const int *k,           \
        const double *alpha, const double *a, const int *lda, const double *b, const int *ldb,      \
        const double *beta, double *c, const int *ldc, size_t, size_t))                             \
+    X(void, dsyrk_,                                                                                \
+      (const char *uplo, const char *trans, const int *n, const int *k, const double *alpha,       \
+       const double *a, const int *lda, const double *beta, double *c, const int *ldc, size_t,     \
+       size_t))                                                                                    \
     X(void, dpotrf_,                                                                               \
       (const char *uplo, const int *n, double *a, const int *lda, int *info, size_t))              \
     X(void, dtrsm_,                                                                                \
@@ -47,6 +51,12 @@
     X(void, dsyevd_,                                                                               \
       (const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w,     \
        double *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t))  \
+    X(void, dsyevr_,                                                                               \
+      (const char *jobz, const char *range, const char *uplo, const int *n, double *a,             \
+       const int *lda, const double *vl, const double *vu, const int *il, const int *iu,           \
+       const double *abstol, int *m, double *w, double *z, const int *ldz, int *isuppz,            \
+       double *work, const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t,   \
+       size_t))                                                                                    \
     X(int, openblas_get_num_threads, (void))                                                       \
     X(void, openblas_set_num_threads, (int n))
 

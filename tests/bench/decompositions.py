@@ -1,10 +1,11 @@
 """CP and Tucker of npy files in the page cache, beside NumPy's einsum and TensorLy (where it is
 installed) on the same tensor in memory, in the same run: seconds, the peers' as ratios, relative errors,
-reads of the data beside what was said before. BLAS is not pinned on either side.
+reads of the data beside what was said before. Beside them the floor: as many reads of the file by two
+threads that do nothing else. BLAS is not pinned on either side.
 
-    decompositions.py FOLDER [SCALE [ROUNDS]]      with a daemon that has a pool of 256 MiB
+    decompositions.py FOLDER [SCALE [ROUNDS [CASE...]]]      with a daemon that has a pool of 256 MiB
 
-SCALE divides the extents of the table (1)."""
+SCALE divides the extents of the table (1); CASE: a row of CASES, from 0 (all)."""
 
 import os
 import pathlib
@@ -16,6 +17,8 @@ import time
 import numpy as np
 
 import gpuarrayd as gd
+
+from reading import read
 
 try:
     import tensorly
@@ -80,7 +83,8 @@ def tensorly_error(x, how, rank):
         _, errors = parafac(x, rank, n_iter_max=ITERATIONS, init="random", tol=0, random_state=2,
                             return_errors=True)
         return float(errors[-1])
-    core, _ = tensorly_tucker(x, [rank] * x.ndim, n_iter_max=2, tol=0)
+    core, _ = tensorly_tucker(x, [rank] * x.ndim, n_iter_max=2, tol=0, svd="randomized_svd",
+                              random_state=2)  # of its SVDs the fastest here, by far
     return float(np.sqrt(max(1 - (core * core).sum() / (x * x).sum(), 0)))
 
 
@@ -102,16 +106,16 @@ def timed(function, *args):
     return time.perf_counter() - began, result
 
 
-def main(folder, scale=1, rounds=3):
+def main(folder, scale=1, rounds=3, *chosen):
     path = pathlib.Path(folder) / "tensor.npy"
-    for how, shape, rank in CASES:
+    for how, shape, rank in [CASES[i] for i in chosen] or CASES:
         shape = tuple(max(n // scale, rank) for n in shape)
         make(path, shape, rank)
         x = np.load(path)
         peers = {"NumPy": lambda: numpy_cp(x, rank) if how == "cp" else numpy_tucker(x, rank)}
         if tensorly:
             peers["TensorLy"] = lambda: tensorly_error(x, how, rank)
-        times = {"ours": [], **{name: [] for name in peers}}
+        floors, times = [], {"ours": [], **{name: [] for name in peers}}
         for _ in range(rounds):  # in turns
             seconds, found = timed(ours, path, how, rank)
             times["ours"].append(seconds)
@@ -119,9 +123,11 @@ def main(folder, scale=1, rounds=3):
                 seconds, error = timed(peer)
                 times[name].append(seconds)
                 errors = {**locals().get("errors", {}), name: error}
+            floors.append(timed(read, path, found.reads["reads"])[0])
         own = statistics.median(times["ours"])
         print(f"{how} {'x'.join(map(str, shape))} float64 rank {rank}: {own:.3f} s, "
-              f"{found.reads['reads']} reads, relative error {found.relative_error:.5f}; " +
+              f"{found.reads['reads']} reads "
+              f"(alone {statistics.median(floors):.3f} s), relative error {found.relative_error:.5f}; " +
               ", ".join(f"{name} {statistics.median(times[name]):.3f} s "
                         f"({statistics.median(times[name]) / own:.2f}, error {errors[name]:.5f})"
                         for name in peers), flush=True)

@@ -12,12 +12,13 @@ import os
 import pathlib
 import statistics
 import sys
-import threading
 import time
 
 import numpy as np
 
 import gpuarrayd as gd
+
+from reading import read
 
 try:
     from sklearn.decomposition import PCA
@@ -63,22 +64,6 @@ def compare(what, rounds, ours, peers, difference):
     for name in peers:
         print(f"    {name}: {best[name]:.2f} s, {best[name] / best['ours']:.2f} times as long, "
               f"results are off by {difference(found['ours'], found[name]):.1e}", flush=True)
-
-
-def read(path):
-    """By two threads, which keep nothing."""
-    n_bytes = os.path.getsize(path)
-
-    def read_half(first):
-        part, at = bytearray(1 << 18), first
-        with open(path, "rb", buffering=0) as file:
-            while at < min(first + (n_bytes + 1) // 2, n_bytes):
-                at += os.preadv(file.fileno(), [part], at)
-    halves = [threading.Thread(target=read_half, args=(first,)) for first in (0, (n_bytes + 1) // 2)]
-    for half in halves:
-        half.start()
-    for half in halves:
-        half.join()
 
 
 def least_squares(folder, scale, rounds):

@@ -242,7 +242,7 @@ static int make_root(const struct passes *p, int64_t k, const struct products *s
     _cleanup_free_ double *values = matrix_new(n, 1, error);
     if (!values)
         return GAD_NO_MEMORY;
-    int r = dense_eigh(n, sums, values, error);
+    int r = dense_eigh(n, n, sums, values, error);
     double least = s->is_single              ? LEAST_OF_SINGLES
                    : p->dtype == GAD_FLOAT32 ? LEAST_OF_FLOAT32
                                              : LEAST_OF_FLOAT64;

@@ -221,7 +221,7 @@ static int restrict_operator(const struct loop *l, double *h, double *values,
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < i; j++)
             h[i * rows + j] = h[j * rows + i] = (h[i * rows + j] + h[j * rows + i]) / 2;
-    return r ? r : dense_eigh(rows, h, values, error);
+    return r ? r : dense_eigh(rows, rows, h, values, error);
 }
 
 /* values and vectors; the largest length of what the operator makes of a vector beside it. */

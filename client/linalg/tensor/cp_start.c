@@ -27,7 +27,7 @@ static int take_vectors(struct cp *cp, int axis, const double *rest, int64_t lef
         return error_set(error, GAD_NO_MEMORY, NULL, "the process has no memory left");
     int r = modes_gram(left, n, right, rest, gram, error);
     if (r == 0)
-        r = dense_eigh(n, gram, values, error);
+        r = dense_eigh(n, min_i64(n, rank), gram, values, error);
     for (int64_t q = 0; r == 0 && q < min_i64(n, rank); q++)
         for (int64_t i = 0; i < n; i++) {
             double element = gram[q * n + i];

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* n x n: the tensor with the axis first, times its own transpose. */
+/* n x n: the tensor with the axis first, times its own transpose; the lower half of it. */
 int modes_gram(int64_t left, int64_t n, int64_t right, const double *t, double *ret_gram,
                struct gad_error *error) GAD_MUST_CHECK;
 /* ret, of (left, m, right): ret[l, p, r] = sum over i of matrix[i, p] * t[l, i, r], of an n x m

@@ -119,17 +119,17 @@ static void copy_vectors(int64_t n, int64_t rank, const double *vectors, double 
 static int truncate_axis(struct tucker *t, int axis, int64_t left, int64_t right, double may_lose,
                          double **t_small, struct gad_error *error)
 {
-    int64_t n = t->passes.shape[axis];
+    int64_t n = t->passes.shape[axis], asked = t->options.ranks[axis];
     _cleanup_free_ double *gram = new_matrix(n, n, error);
     _cleanup_free_ double *values = new_matrix(n, 1, error);
     if (!gram || !values)
         return GAD_NO_MEMORY;
     int r = modes_gram(left, n, right, *t_small, gram, error);
     if (r == 0)
-        r = dense_eigh(n, gram, values, error);
+        r = dense_eigh(n, asked > 0 ? asked : n, gram, values, error);
     if (r)
         return r;
-    int64_t rank = choose_rank(t->options.ranks[axis], n, values, may_lose);
+    int64_t rank = choose_rank(asked, n, values, may_lose);
     _cleanup_free_ double *factor = new_matrix(n, rank, error);
     _cleanup_free_ double *less = new_matrix(left * right, rank, error);
     if (!factor || !less)

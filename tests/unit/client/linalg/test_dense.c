@@ -141,13 +141,34 @@ Test(dense, eigenvectors_are_rows_and_values_fall)
     double g[25], vectors[25], scaled[25], values[5];
     fill_gram(9, 5, g);
     memcpy(vectors, g, sizeof(g));
-    cr_assert(eq(int, dense_eigh(5, vectors, values, NULL), 0));
+    cr_assert(eq(int, dense_eigh(5, 5, vectors, values, NULL), 0));
     for (int i = 0; i < 5; i++) {
         cr_assert(i == 0 || values[i] <= values[i - 1]);
         for (int j = 0; j < 5; j++)
             scaled[i * 5 + j] = values[i] * vectors[i * 5 + j];
     }
     cr_assert(lt(dbl, distance(5, 5, 5, g, vectors, true, scaled), 1e-13));
+}
+
+Test(dense, a_few_eigenvectors_are_the_first_of_all)
+{
+    double a[24 * 20], g[20 * 20], all[20 * 20], some[20 * 20], values[20], largest[20];
+    fill(a, 24 * 20);
+    cr_assert(eq(int, dense_gram(true, 20, 24, a, 0, g, NULL), 0));
+    for (int i = 0; i < 20; i++)
+        for (int j = i + 1; j < 20; j++)
+            g[i * 20 + j] = NAN; /* is not read */
+    memcpy(all, g, sizeof(g));
+    memcpy(some, g, sizeof(g));
+    cr_assert(eq(int, dense_eigh(20, 20, all, values, NULL), 0));
+    cr_assert(eq(int, dense_eigh(20, 3, some, largest, NULL), 0));
+    for (int i = 0; i < 3; i++) {
+        double product = 0;
+        cr_assert(lt(dbl, fabs(values[i] - largest[i]), 1e-13 * values[0]));
+        for (int j = 0; j < 20; j++)
+            product += some[i * 20 + j] * all[i * 20 + j];
+        cr_assert(lt(dbl, fabs(fabs(product) - 1), 1e-12));
+    }
 }
 
 Test(dense, sizes_beyond_lapacks_integers_are_refused)
