@@ -29,6 +29,8 @@
 #define GATHERED_RUN_BYTES  (32 * 1024)
 #define GATHERED_TIMES      16  /* of what lies around it, a grain should be longer */
 #define STEPS_RUN           256 /* elements, as if they were around it along the fastest axis */
+#define STEPS_LEAST_RUN     16  /* likewise, where as many lie around it along others */
+#define WINDOWS_ALIGN       64  /* elements of windows' rows, that their results begin at lines */
 
 /* Layouts contradict: a block with runs of a useful length for each. */
 static void balance(struct cutter *c)
@@ -163,14 +165,42 @@ static void gather(struct cutter *c)
     }
 }
 
-/* Rows with what lies around them begin where lines of the cache do, if they follow each other. */
+static bool has_windows(const struct cutter *c)
+{
+    for (unsigned n = 0; n < c->n_operands; n++)
+        if (c->operands[n].is_window)
+            return true;
+    return false;
+}
+
+/* Rows with what lies around them begin where lines of the cache do, if they follow each other;
+ * rows of windows have lines of their own, and those of their results begin there. What that takes
+ * from rows the other axes may have. */
 static void align_steps(struct cutter *c)
 {
     struct geometry *g = c->g;
     int axis = g->axis_order[g->ndim - 1];
-    int64_t extent = g->grain_shape[axis], n_more = (extent + reach_of(c, axis)) % CUTTER_MIN_ALIGN;
-    if (c->unit[axis] == 1 && extent < limit_of(c, axis) && extent - n_more >= STEPS_RUN)
-        g->grain_shape[axis] = extent - n_more;
+    int64_t extent = g->grain_shape[axis];
+    int64_t n_more =
+        has_windows(c) ? extent % WINDOWS_ALIGN : (extent + reach_of(c, axis)) % CUTTER_MIN_ALIGN;
+    int64_t least = has_windows(c) ? WINDOWS_ALIGN : STEPS_RUN;
+    if (n_more == 0 || c->unit[axis] != 1 || extent == limit_of(c, axis) || extent - n_more < least)
+        return;
+    g->grain_shape[axis] = extent - n_more;
+    for (int i = 0; i < g->ndim - 1; i++) {
+        int other = g->axis_order[i];
+        g->grain_shape[other] = cutter_largest_extent(c, other, limit_of(c, other));
+    }
+}
+
+/* How much a short run costs, as elements around it. The more there is along another axis the less
+ * does that matter. */
+static double run_weight(const struct cutter *c)
+{
+    int64_t most = 0;
+    for (int i = 0; i < c->g->ndim - 1; i++)
+        most = max_i64(most, reach_of(c, c->g->axis_order[i]));
+    return (double)max_i64(STEPS_RUN - most, STEPS_LEAST_RUN);
 }
 
 /* What lies around a grain is computed with it, again and again: grains are such that it is little
@@ -180,13 +210,14 @@ static void take_steps(struct cutter *c)
 {
     struct geometry *g = c->g;
     uint32_t ended_axes = 0;
+    double run = run_weight(c);
 
     for (;;) {
         int best = -1;
         double most = 0;
         for (int i = 0; i < g->ndim; i++) {
             int axis = g->axis_order[i];
-            double around = 1 + (double)reach_of(c, axis) + (i == g->ndim - 1 ? STEPS_RUN : 0);
+            double around = 1 + (double)reach_of(c, axis) + (i == g->ndim - 1 ? run : 0);
             double share = around / (double)g->grain_shape[axis];
             if (share < most || ended_axes >> axis & 1)
                 continue;

@@ -3,6 +3,11 @@ scipy.ndimage on as many threads, in one run.
 
 windows.py SIDE [THREADS [ROUNDS]], with a daemon. The least of the rounds counts. SciPy's threads have
 a part of the rows each, with what lies around them, and write into one array.
+
+Of 8192 x 8192 on two cores of an EPYC means of 5, 51 and 501 along axis 0 took 0.053, 0.059 and
+0.068 s, along axis 1 0.061, 0.052 and 0.064 s. What is left between 5 and 501 along axis 0 is what
+lies around the grains: 500 rows above and below some 1700, which are as many as there is room for
+in a slot of 1 MiB beside rows of four lines of a cache.
 """
 
 import concurrent.futures

@@ -45,7 +45,10 @@ static int read_count(struct compiler *c, const struct ast_node *n, uint32_t *re
     if (v->kind != VALUE_INTEGER || v->integer < 1) {
         int r = refuse(c, column, "how often must be an integer that is known here",
                        "an integer from 1 on");
-        error_found(c->error, "%s", v->kind == VALUE_NODE ? "an array" : "another number");
+        if (v->kind == VALUE_INTEGER)
+            error_found(c->error, "%" PRId64, (int64_t)v->integer);
+        else
+            error_found(c->error, "%s", v->kind == VALUE_NODE ? "an array" : "another number");
         return r;
     }
     if (v->integer > REPEAT_MAX_STEPS) {

@@ -171,8 +171,11 @@ int iterations_parse(struct parser *p, const struct token *name, uint32_t *ret)
         error_found(p->c->error, "iterate");
         return r;
     }
+    enum token_kind behind = TOKEN_END;
     int r = parser_advance(p);
-    if (r == 0 && p->token.kind == TOKEN_CLOSE)
+    if (r == 0)
+        r = parser_peek_behind_name(p, &behind);
+    if (r == 0 && (p->token.kind == TOKEN_CLOSE || behind == TOKEN_ASSIGN))
         return no_states(p, name);
     if (r == 0)
         r = parser_binary(p, 0, &n_steps);

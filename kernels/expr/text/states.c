@@ -241,9 +241,14 @@ int states_parse(struct parser *p, const struct token *name, uint32_t *ret)
     if (repeat == NULL)
         return compiler_no_memory(p->c);
     *repeat = (struct repeat){.column = compiler_keep_column(p->c, name->start + 1)};
+    enum token_kind behind = TOKEN_END;
     int r = parser_advance(p);
     if (r == 0)
-        r = p->token.kind == TOKEN_CLOSE ? no_step(p) : parse_all(p, &s, repeat, children);
+        r = parser_peek_behind_name(p, &behind);
+    if (r == 0)
+        r = p->token.kind == TOKEN_CLOSE || behind == TOKEN_ASSIGN
+                ? no_step(p)
+                : parse_all(p, &s, repeat, children);
     if (r == 0)
         r = parser_expect_close(p, open_column);
     if (r == 0)

@@ -60,6 +60,8 @@ def test_a_missing_name_says_how_arguments_are_given(gd):
         gd.evaluate("temprature + 1")
     assert isinstance(caught.value, NameError) and caught.value.code == "unknown-name"
     assert caught.value.found == "'temprature'"
+    with pytest.raises(gd.errors.UnknownName, match="^line 3, column 5: unknown name 't'"):
+        gd.evaluate("sum(temperature,\n  axis=0);\n1 + t")
     with pytest.raises(gd.errors.UnknownName, match="qqq=array"):
         gd.evaluate("qqq + 1")
     with pytest.raises(gd.errors.UnknownName, match="sqrt"):

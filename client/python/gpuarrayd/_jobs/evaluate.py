@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import quick as _quick
-from .names import may_name, names_of
+from .names import may_name, names_of, place_of
 from .request import Request, To
 from .._loading import loading
 from ..errors import BadArgument, BadExpression, LimitExceeded, UnknownName
@@ -186,7 +186,7 @@ def arguments(texts: "tuple[str, ...]", given: dict[str, object], frame: "FrameT
         if name in given:
             args[name] = given[name]
         else:
-            args[name] = _variable(name, given, frame, local_dict, bound)
+            args[name] = _variable(name, given, frame, local_dict, bound, texts)
     if optional:
         args.update((name, given[name]) for name in optional if name in given)
     if not given.keys() <= args.keys():
@@ -195,7 +195,8 @@ def arguments(texts: "tuple[str, ...]", given: dict[str, object], frame: "FrameT
 
 
 def _variable(name: str, given: dict[str, object], frame: "FrameType",
-              local_dict: Mapping[str, Any] | None, bound: frozenset[str]) -> object:
+              local_dict: Mapping[str, Any] | None, bound: frozenset[str],
+              texts: "tuple[str, ...]") -> object:
     variables: Mapping[str, Any]
     for variables in _variables(frame) if local_dict is None else (local_dict, frame.f_globals):
         if name in variables:
@@ -210,10 +211,11 @@ def _variable(name: str, given: dict[str, object], frame: "FrameType",
         raise BadExpression(f"{name!r} is used in its own statement: statements end with ';', as "
                             f"in '{name} = x + 1; {name} * 2'", argument=name,
                             expected="';' behind the statement", found="none")
+    index, place = place_of(name, *texts)
     raise UnknownName(
-        f"unknown name {name!r}{hint or ';'} arguments are given as {name}=array, or are variables "
-        "of the caller", expected=repr(near[0]) if near else "a name that is given",
-        found=repr(name))
+        f"{place}unknown name {name!r}{hint or ';'} arguments are given as {name}=array, or are "
+        "variables of the caller", argument=f"outputs[{index}]",
+        expected=repr(near[0]) if near else "a name that is given", found=repr(name))
 
 
 def _variables(frame: "FrameType") -> "Iterator[dict[str, Any]]":

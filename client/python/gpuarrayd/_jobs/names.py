@@ -42,6 +42,17 @@ def _is_optional(name: str) -> bool:
     return name in CONSTANTS or iskeyword(name)
 
 
+def place_of(name: str, *texts: str) -> tuple[int, str]:
+    """Which of the texts needs it, and where, as the daemon says it."""
+    import re
+    for index, text in enumerate(texts):
+        if match := re.search(rf"(?<![\w.]){re.escape(name)}(?!\w|\s*\(|\s*=[^=])", text, re.ASCII):
+            before = text[:match.start()].split("\n")
+            line = f"line {len(before)}, " if "\n" in text.rstrip() else ""
+            return index, f"{line}column {len(before[-1]) + 1}: "
+    return 0, ""
+
+
 def may_name(text: str, name: str) -> bool:
     """Whether the name stands behind what the language has not, where nothing was read."""
     import re

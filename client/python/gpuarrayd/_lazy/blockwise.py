@@ -115,6 +115,9 @@ def map_blocks(f: Func, *args: Any, dtype: DType = None, depth: Depth = 0,
     if mode not in _MODES:
         raise errors.BadArgument(f"mode {mode!r} is none of {', '.join(_MODES)}", argument="mode",
                                  expected=" or ".join(_MODES), found=repr(mode))
+    if not isinstance(threads, int) or threads < 0:
+        raise errors.BadArgument(f"threads is {threads!r}", argument="threads",
+                                 expected="a number of threads, or 0", found=repr(threads))
     nodes = tuple([lazy(arg)._node if _is_array(arg) else None for arg in args])
     plan = _Plan([node.shape for node in nodes if node is not None], depth, drop_axis, new_axis)
     for node in nodes:

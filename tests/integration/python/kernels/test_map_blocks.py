@@ -175,6 +175,7 @@ def test_what_goes_wrong(gd):
             (lambda: gd.map_blocks(same, X, mode="mirror"), "is none of"),
             (lambda: gd.map_blocks(same, X, depth=(1, 2, 3)), "depth"),
             (lambda: gd.map_blocks(same, X, depth=-1), "depth"),
+            (lambda: gd.map_blocks(same, X, threads=-1), "threads is -1"),
             (lambda: gd.map_blocks(lambda b: b[:, 0], X[:, :0], dtype="f4", drop_axis=1,
                                    depth=(0, 1), mode="wrap").compute(), "has no elements"),
             (lambda: gd.map_blocks(same, X, drop_axis=2), "drop_axis"),

@@ -113,6 +113,9 @@ Test(expr_iterate, refusals_say_where)
         {"1 + iterate()",
          "bad-arity: column 5: iterate takes a number of steps and what changes in each: "
          "iterate(100, z = z*z + c, until = abs(z) > 2)"},
+        {"iterate(f8 = f8 * f8)",
+         "bad-arity: column 1: iterate takes a number of steps and what changes in each: "
+         "iterate(100, z = z*z + c, until = abs(z) > 2)"},
         {"iterate(5, until = f8 > 1)",
          "bad-arity: column 1: iterate takes a number of steps and what changes in each: "
          "iterate(100, z = z*z + c, until = abs(z) > 2)"},

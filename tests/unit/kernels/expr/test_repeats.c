@@ -77,6 +77,8 @@ Test(expr_repeats, refusals_say_what_to_write)
                      "each array, as in repeat(8, u = u + v, v = v - u)"},
         {"repeat(3)", "bad-expression: column 9: repeat takes how often, then what a step makes of "
                       "each array, as in repeat(8, u = u + v, v = v - u)"},
+        {"repeat(f4 = f4 + 1)", "bad-expression: column 8: repeat takes how often, then what a "
+                                "step makes of each array, as in repeat(8, u = u + v, v = v - u)"},
         {"repeat(3, f4)", "bad-expression: column 11: repeat takes how often, then what a step "
                           "makes of each array, as in repeat(8, u = u + v, v = v - u)"},
         {"repeat(3, f4 = f4 + 1, 7)", "bad-expression: column 24: ')' expected, not '7'"},

@@ -467,6 +467,36 @@ Test(geometry, the_most_operands_and_axes_fit)
     make(&g, ARRAY_MAX_NDIM, shape, 80, operands);
 }
 
+/* Of windows what lies around is computed for each grain: it must stay small beside that, and rows
+ * begin where lines of a cache do. */
+Test(geometry, windows_have_grains_that_are_long_against_what_lies_around_them)
+{
+    static const int64_t shape[] = {8192, 8192}, none[] = {0, 32};
+    static const struct geometry_rules rules = {
+        .round_axis = -1, .takes_steps = true, .long_bytes = 1 << 20};
+    static const int64_t sizes[] = {5, 51, 501};
+    for (int axis = 0; axis < 2; axis++)
+        for (unsigned i = 0; i < 3; i++) {
+            int64_t around[2] = {0, 0}, padded[2] = {0, 32};
+            struct geometry_operand operands[4];
+            struct geometry g;
+            around[axis] = sizes[i] - 1;
+            padded[axis] += sizes[i] - 1;
+            for (int k = 0; k < 4; k++)
+                operands[k] = c_array(DTYPE_FLOAT32, 2, shape);
+            operands[0].reach = around;
+            operands[1].is_output = true;
+            operands[2].reach = none;
+            operands[3].reach = padded;
+            operands[2].is_internal = operands[3].is_internal = true;
+            operands[2].is_window = operands[3].is_window = true;
+            geometry_init(&g, 2, shape, 4, operands, &rules);
+            double share = (double)around[axis] / (double)g.grain_shape[axis];
+            cr_expect(lt(dbl, share, 0.4), "%d along %d", (int)sizes[i], axis);
+            cr_expect(eq(i64, g.grain_shape[1] % 64, 0));
+        }
+}
+
 /* What lies around a single element may be more than there is room for. */
 Test(geometry, what_does_not_fit_says_so)
 {
