@@ -38,7 +38,8 @@ from .methods import Reductions
 from .picked import TakeSource
 from .text import written
 from .turning import Turning
-from .unanswered import Unanswered, refuse, refuse_number, refuse_unusual
+from .unanswered import (Unanswered, refuse, refuse_assignment, refuse_number,
+                         refuse_unusual)
 from .streaming.unbounded import check_lengths, of_program
 from .views import ViewSource
 
@@ -52,7 +53,7 @@ Progress = bool | Callable[..., object]
 
 class Lazy(Operators, Reductions, Turning, Unanswered):
     """An array that is not computed yet, made by gd.open(), gd.lazy() and all that is done with
-    their results. It never changes; what it reads may.
+    their results. It never changes, but by x[mask] = number; what it reads may.
 
     It takes part in expressions as an ndarray does: operators, NumPy's functions (np.sqrt(x),
     np.where(x > 0, x, y)), indexing, also by arrays and masks, broadcasting. Nothing falls back to
@@ -256,6 +257,16 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
     def __getitem__(self, key: object) -> Self:
         node = indexed(self._node, key)
         return self if node is self._node else self._of(node)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        """x[mask] = number: this lazy becomes gd.where(mask, number, x), of its own dtype. What was
+        made of it before, parts of it too, stays as it was. All else is refused."""
+        from .._functions.functions import where
+        if not isinstance(key, (Lazy, np.ndarray)) or key.dtype != bool \
+                or key.shape != self.shape or np.shape(value) != ():  # type: ignore[arg-type]
+            refuse_assignment()
+        self._node = where(key, value, self).astype(self.dtype)._node
+        self._written = None
 
     def astype(self, dtype: npt.DTypeLike, order: str = "K", casting: str = "unsafe",
                subok: bool = True, copy: bool = True) -> Self:

@@ -8,7 +8,7 @@ for (carried), and any of them is written as text for a file's name or as a key 
 """
 
 import operator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -65,9 +65,16 @@ def _check(part: object) -> None:
                          f"not {type(part).__name__}")
 
 
+def _end(end: Any) -> Any:
+    """Of a slice: a lazy integer is computed."""
+    is_lazy = isinstance(end, Held)
+    return int(end) if is_lazy and end.dtype.kind in "iu" else end
+
+
 def _item(part: object, size: int, axis: int) -> Item:
     if isinstance(part, slice):
-        start, stop, step = part.indices(size)
+        start, stop, step = slice(_end(part.start), _end(part.stop),
+                                  _end(part.step)).indices(size)
         return start, step, len(range(start, stop, step))
     index = operator.index(part)  # type: ignore[arg-type]
     if not -size <= index < size:

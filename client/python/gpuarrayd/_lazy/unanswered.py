@@ -45,11 +45,6 @@ class Unanswered(Held):
         raise errors.Unsupported("whether a value is in a lazy is not known before it is computed: "
                                  "gd.count_nonzero(x == value).compute()", argument="in")
 
-    def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise errors.Unsupported("a lazy cannot be assigned to: gd.where(mask, value, x) is one "
-                                 "with other elements, and y.compute(out=...) writes into an array "
-                                 "or gd.open(path, \"r+\")", argument="[]=")
-
     def __getattr__(self, name: str) -> NoReturn:
         if name == "_data":  # NumPy's masked arrays ask for it, and would compute without it
             raise errors.Unsupported(
@@ -60,6 +55,14 @@ class Unanswered(Held):
             raise NoAttribute(f"{name} of a lazy is not computed by the daemon; x.compute().{name} "
                               "is NumPy's", argument=name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def refuse_assignment() -> NoReturn:
+    """x[key] = value, but for a number under a mask."""
+    raise errors.Unsupported("a lazy cannot be assigned to, but for a number under a mask of its "
+                             "shape: gd.where(mask, value, x) is one with other elements, and "
+                             "y.compute(out=...) writes into an array or gd.open(path, \"r+\")",
+                             argument="[]=", expected="x[mask] = number")
 
 
 def refuse_number(kind: str, shape: tuple[int, ...]) -> NoReturn:

@@ -58,7 +58,7 @@ def test_names(gd):
     missing = set(STANDARD) - set(xp.__all__)
     missing |= {f"linalg.{name}" for name in set(LINALG) - set(xp.linalg.__all__)}
     missing |= {name for name in PROTOCOL if not hasattr(gd.Lazy, name) and name != "__complex__"}
-    # __iter__ and __setitem__ are there, and say what to write instead
+    # __iter__ and __setitem__ are there, and say what to write instead, but for x[mask] = number
     assert missing | {"__iter__", "__setitem__"} | set(refused(gd)) == told(), "the README tells all"
     assert len(told()) <= 40
     assert xp.__array_api_version__ == "2025.12" and dir(xp) == sorted(xp.__all__)
@@ -197,6 +197,52 @@ def test_protocol(gd):
 def test_refused(gd, call, error):
     with pytest.raises(getattr(gd, error, None) or getattr(gd.errors, error)):
         call(gd)
+
+
+def test_numbers_under_a_mask(gd):
+    for dtype, value in itertools.product(("f8", "f4", "i2", "?"), (0, 1, np.int8(1))):
+        a = (np.arange(12).reshape(3, 4) * 3 % 7 - 3).astype(dtype)
+        x = gd.lazy(a.copy())
+        before, part = x + 1, x[1]
+        x[x < 1], a[a < 1] = value, value
+        x[a == 3], a[a == 3] = gd.sum(x).astype(dtype), a.sum().astype(dtype)
+        assert x.dtype == dtype and np.array_equal(np.asarray(x), a)
+        assert (before[1] == part + 1).compute().all(), "what was made of it before"
+    for key, value in ((0, 1), (a > 0, [1]), (a[0] > 0, 1), (slice(None), 1), (np.ones((3, 4), int), 1)):
+        with pytest.raises(gd.Unsupported, match="gd.where"):
+            x[key] = value
+    assert np.array_equal(np.asarray(gd.lazy(a)[:gd.sum(gd.lazy([1, 1]))]), a[:2])
+    with pytest.raises(TypeError):
+        gd.lazy(a)[:gd.lazy(1.5)]
+
+
+def principal(xp, x, wanted):
+    """What scikit-learn's PCA asks of an array's namespace, with its solver "covariance_eigh"."""
+    n = x.shape[0]
+    mean = xp.reshape(xp.asarray(xp.mean(x, axis=0)), (-1,))
+    c = x.T @ x
+    c -= n * xp.reshape(mean, (-1, 1)) * xp.reshape(mean, (1, -1))
+    c /= n - 1
+    values, vectors = xp.linalg.eigh(c)
+    values = xp.flip(xp.reshape(xp.asarray(values), (-1,)), axis=0)
+    vectors = xp.flip(xp.asarray(vectors), axis=1)
+    values[values < 0.0] = 0.0
+    rows = vectors.T
+    largest = xp.argmax(xp.abs(rows), axis=1)
+    signs = xp.sign(xp.take_along_axis(rows, xp.reshape(largest, (-1, 1)), axis=1))
+    shares = xp.cumulative_sum(values / xp.sum(values))
+    n_kept = xp.searchsorted(shares, xp.asarray(wanted), side="right") + 1
+    return values[:n_kept], xp.asarray((rows * signs)[:n_kept, :], copy=True), xp.sqrt(values * (n - 1))
+
+
+def test_principal_components(gd, tmp_path):
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(500, 6)) @ rng.normal(size=(6, 9))  # three eigenvalues are about 0
+    np.save(tmp_path / "x.npy", x)
+    lazy = gd.open(str(tmp_path / "x.npy"))
+    for got, want in zip(principal(lazy.__array_namespace__(), lazy, 0.9), principal(np, x, 0.9), strict=True):
+        assert isinstance(got, gd.Lazy) and got.shape == want.shape
+        np.testing.assert_allclose(got, want, atol=1e-5)
 
 
 def test_in_xarray(gd):
