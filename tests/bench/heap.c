@@ -4,13 +4,15 @@
  *
  * The limit of rings is measured with two threads of this program that copy in, compute with the
  * worker's own kernel and copy out, in slabs that stay in a core's cache: what the daemon does,
- * without another process, and so without a wait, a wake-up or another core's cache. Two copies
- * past the cache and the job in regions, one after the other, are what whoever has no rings would
- * do. Then the private memory of this program (its arrays aside), the broker and its workers, pool
- * and rings included, while one more job runs.
+ * without another process, and so without a wait, a wake-up or another core's cache. What a second
+ * process costs by itself is measured with pairs (pairs.h). Two copies past the cache and the job
+ * in regions, one after the other, are what whoever has no rings would do. Then the private memory
+ * of this program (its arrays aside), the broker and its workers, pool and rings included, while
+ * one more job runs.
  * Usage: heap SOCKET [MIB [ROUNDS]]
  */
 #include "tests/bench/bulk.h"
+#include "tests/bench/pairs.h"
 #include "tests/bench/small.h"
 
 #include "kernels/cpu/run/run.h"
@@ -30,26 +32,33 @@
 #include <unistd.h>
 
 #define MAX_ROUNDS 99
-#define SLAB_BYTES ((size_t)128 << 10) /* two of them are in a core's cache */
-#define PIECE      ((size_t)1 << 20)   /* elements that a thread takes at a time */
+#define SLAB_ELEMS ((size_t)16 << 10) /* two slabs are in a core's cache */
+#define PIECE      ((size_t)1 << 20)  /* elements that a thread takes at a time */
 
 /* In slabs: the limit ------------------------------------------------------------------------- */
 
 struct slabs {
     double *to;
     const double *from;
-    kernel_fn *root;
 };
+
+static kernel_fn *root;
+
+static void compute_root(double *out, const double *in, size_t n)
+{
+    root(n, out, in, NULL, NULL, NULL);
+}
 
 static void slabs_run(void *data, size_t first, size_t count)
 {
     const struct slabs *s = data;
-    char in[SLAB_BYTES] __attribute__((aligned(64))), out[SLAB_BYTES] __attribute__((aligned(64)));
+    double in[SLAB_ELEMS] __attribute__((aligned(64))),
+        out[SLAB_ELEMS] __attribute__((aligned(64)));
     for (size_t i = first, end = first + count, n, n_next; i < end; i += n) {
-        n = min_u64(end - i, SLAB_BYTES / sizeof(double));
+        n = min_u64(end - i, SLAB_ELEMS);
         n_next = min_u64(end - i - n, n);
         memcpy(in, s->from + i, n * sizeof(double));
-        s->root(n, out, in, NULL, NULL, NULL);
+        compute_root(out, in, n);
         box_copy_past_cache(s->to + i, out, n * sizeof(double), s->from + i + n,
                             n_next * sizeof(double));
     }
@@ -233,6 +242,8 @@ int main(int argc, char **argv)
     }
     size_t n_bytes = (size_t)mib << 20;
     const int64_t n = (int64_t)(n_bytes / sizeof(double));
+    root = find_root();
+    pairs_start(compute_root);
     struct gad_client *client = connect_to(argv[1]);
     struct gad_array *regions[2], *heaps[2];
     double *memory[2] = {heap_new(n_bytes), heap_new(n_bytes)};
@@ -244,12 +255,17 @@ int main(int argc, char **argv)
     fill(gad_array_data(regions[0]), gad_array_data(regions[1]), n);
     fill(memory[0], memory[1], n);
     double first = job_time(client, regions[0], regions[1]); /* the worker's mapping has no pages */
-    struct slabs slabs = {.to = memory[1], .from = memory[0], .root = find_root()};
-    double copies[MAX_ROUNDS], by_slab[MAX_ROUNDS], by_region[MAX_ROUNDS], by_ring[MAX_ROUNDS];
+    struct slabs slabs = {.to = memory[1], .from = memory[0]};
+    double copies[MAX_ROUNDS], by_slab[MAX_ROUNDS], by_pair[MAX_ROUNDS], by_region[MAX_ROUNDS],
+        by_still[MAX_ROUNDS], by_ring[MAX_ROUNDS];
     for (int i = 0; i < n_rounds; i++) {
         by_slab[i] = bulk_parallel(slabs_run, &slabs, (size_t)n, PIECE);
         if (i == 0)
             check_result(memory[1], n, "in slabs");
+        by_pair[i] = pairs_run(memory[1], memory[0], (size_t)n, false);
+        by_still[i] = pairs_run(memory[1], memory[0], (size_t)n, true);
+        if (i == 0)
+            check_result(memory[1], n, "in pairs");
         copies[i] = bulk_copy(memory[1], memory[0], n_bytes);
         by_region[i] = job_time(client, regions[0], regions[1]);
         by_ring[i] = job_time(client, heaps[0], heaps[1]);
@@ -257,6 +273,7 @@ int main(int argc, char **argv)
     check_result(gad_array_data(regions[1]), n, "region to region");
     check_result(memory[1], n, "heap to heap");
     double copy = bulk_median(copies, n_rounds), slab = bulk_median(by_slab, n_rounds),
+           pair = bulk_median(by_pair, n_rounds), still = bulk_median(by_still, n_rounds),
            region = bulk_median(by_region, n_rounds), ring = bulk_median(by_ring, n_rounds),
            gb = 2e-9 * (double)n_bytes;
     printf("sqrt float64, %lld MiB, bytes in and out: copy by two threads %.1f GB/s; region to "
@@ -267,6 +284,13 @@ int main(int argc, char **argv)
     printf("  the limit, two threads that copy in, compute and copy out in slabs: %.1f GB/s, %.2f "
            "of region to region; heap to heap is %.2f of that\n",
            gb / slab, region / slab, slab / ring);
+    printf("  with a second process that computes for each: %.1f GB/s, %.2f of region to region; "
+           "heap to heap is %.2f of that\n",
+           gb / pair, region / pair, pair / ring);
+    printf(
+        "  the same, the two of a pair on one processor: %.1f GB/s, %.2f of region to region; heap "
+        "to heap is %.2f of that\n",
+        gb / still, region / still, still / ring);
     double apart = 2 * copy + region;
     printf("  a copy in, a copy out and the job in regions: %.1f GB/s, %.2f of region to region; "
            "heap to heap is %.2f of that\n",
