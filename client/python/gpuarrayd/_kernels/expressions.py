@@ -15,8 +15,9 @@ from .. import errors
 from .._lazy.array import Lazy
 from .called import Called, called, shown
 from .source import Code, UnsupportedSyntax
-from .values import (OPERATORS, Choice, Missing, applied, array_of, both, chosen, either, is_bool,
-                     is_number, is_risky, opposite, truth)
+from .pairs import Refused, function_of_pairs, negated, operated
+from .values import (OPERATORS, Choice, Missing, Pair, applied, array_of, as_pair, both, chosen,
+                     either, is_bool, is_number, is_risky, opposite, truth)
 from .ways import Env
 
 _SPARE = {"FloorDiv": 1, "Mod": 1, "Pow": 0}
@@ -95,6 +96,8 @@ class Expressions:
                 return function(*values)
         except UnsupportedSyntax:
             raise
+        except Refused as error:
+            self.code.refuse(node, *error.args)
         except errors.Error as error:
             error.add_note(f"at {self.code.place(node)}")
             raise
@@ -104,8 +107,10 @@ class Expressions:
     def _of_Constant(self, node: ast.Constant, env: Env) -> Any:
         if isinstance(node.value, (bool, int, float)):
             return node.value
+        if isinstance(node.value, complex):
+            return Pair(node.value.real, node.value.imag)
         self.code.refuse(node, f"{type(node.value).__name__} is not a part of functions of numbers",
-                         "bool, int and float")
+                         "bool, int, float and complex")
 
     def _name(self, node: ast.Name, env: Env) -> Any:
         if node.id in env:
@@ -120,6 +125,8 @@ class Expressions:
     def _constant(self, node: ast.AST, name: str, value: Any) -> Any:
         if is_number(value):
             return value
+        if isinstance(value, (complex, np.complexfloating)):
+            return Pair(value.real, value.imag)
         if type(value) is tuple:
             return tuple([self._constant(node, f"{name}[{i}]", one)
                           for i, one in enumerate(value)])
@@ -131,7 +138,15 @@ class Expressions:
         return self._name(node, env)
 
     def _of_Attribute(self, node: ast.Attribute, env: Env) -> Any:
+        if node.attr in ("real", "imag") and self._is_value(node.value, env):
+            return as_pair(self._scalar(node.value, env))[node.attr == "imag"]
         return self._constant(node, ast.unparse(node), self._object(node, env))
+
+    def _is_value(self, node: ast.expr, env: Env) -> bool:
+        """Whether it is no function's or module's name."""
+        if isinstance(node, ast.Name):
+            return node.id in env or node.id in self.locals
+        return not isinstance(node, ast.Attribute) or self._is_value(node.value, env)
 
     def _object(self, node: ast.expr, env: Env) -> Any:
         """A function, or a constant of a module."""
@@ -140,6 +155,8 @@ class Expressions:
         if isinstance(node, ast.Attribute):
             base = self._object(node.value, env)
             if isinstance(base, types.ModuleType) and hasattr(base, node.attr):
+                return getattr(base, node.attr)
+            if node.attr in ("real", "imag") and isinstance(base, (int, float, complex, np.number)):
                 return getattr(base, node.attr)
             self.code.refuse(node, f"the attribute {node.attr} of what is no module",
                              "functions of numbers: np.NAME(x)")
@@ -162,8 +179,12 @@ class Expressions:
     def _of_UnaryOp(self, node: ast.UnaryOp, env: Env) -> Any:
         if isinstance(node.op, ast.Not):
             return opposite(self._truth(node.operand, env))
-        return self._made(node, applied, OPERATORS[type(node.op).__name__],
-                          self._scalar(node.operand, env))
+        value = self._scalar(node.operand, env)
+        if isinstance(value, Pair):
+            if isinstance(node.op, ast.Invert):
+                self.code.refuse(node, "~ of a complex number", "-z or z.conjugate()")
+            return value if isinstance(node.op, ast.UAdd) else self._made(node, negated, value)
+        return self._made(node, applied, OPERATORS[type(node.op).__name__], value)
 
     def _of_BinOp(self, node: ast.BinOp, env: Env) -> Any:
         return self._binary(node, type(node.op).__name__, self._scalar(node.left, env),
@@ -172,6 +193,8 @@ class Expressions:
     def _binary(self, node: ast.AST, name: str, left: Any, right: Any) -> Any:
         if name not in OPERATORS:
             self.code.refuse(node, "@ of numbers", "*")
+        if isinstance(left, Pair) or isinstance(right, Pair):
+            return self._made(node, operated, name, left, right)
         if name in _SPARE:
             right = self._spared(right, _SPARE[name])
         return self._made(node, applied, OPERATORS[name], left, right)
@@ -195,19 +218,24 @@ class Expressions:
                     self.code.refuse(node, "is, of numbers", "== or !=")
                 with self._where(found):
                     right = self._scalar(comparator, env)
-                one = self._made(node, applied, OPERATORS[type(op).__name__], left, right)
+                one = self._compared(node, type(op).__name__, left, right)
                 if len(node.ops) == 1:
                     return one
             found = both(found, truth(one))
             left = right
         return found
 
+    def _compared(self, node: ast.AST, name: str, left: Any, right: Any) -> Any:
+        if isinstance(left, Pair) or isinstance(right, Pair):
+            return self._made(node, operated, name, left, right)
+        return self._made(node, applied, OPERATORS[name], left, right)
+
     def _within(self, node: ast.Compare, left: Any, right: Any, is_not: bool) -> Any:
         if type(right) is not tuple:
             self.code.refuse(node, "in, of what is no tuple", "x in (1, 2, 3)")
         found: Any = False
         for one in right:
-            found = either(found, truth(self._made(node, applied, OPERATORS["Eq"], left, one)))
+            found = either(found, truth(self._compared(node, "Eq", left, one)))
         return opposite(found) if is_not else found
 
     def _of_BoolOp(self, node: ast.BoolOp, env: Env) -> Any:
@@ -240,6 +268,11 @@ class Expressions:
     # Calls.
 
     def _of_Call(self, node: ast.Call, env: Env) -> Any:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and \
+                not node.args and self._is_value(node.func.value, env):
+            value = self._scalar(node.func.value, env)
+            return self._of_pairs(node, np.conjugate, [value], {}) \
+                if isinstance(value, Pair) else value
         function = self._function(node, env)
         args = [self._value(one, env) for one in node.args]
         named = {}
@@ -249,6 +282,10 @@ class Expressions:
             named[keyword.arg] = self._value(keyword.value, env)
         plain = getattr(function, "py_func", None) or getattr(function, "pyfunc", function)
         found = called(function)
+        has_pairs = any(isinstance(one, Pair) for one in (*args, *named.values()))
+        if has_pairs or function_of_pairs(function, False) is not None:
+            if found is not None or function_of_pairs(function, True) is not None:
+                return self._of_pairs(node, function, args, named)
         if found is not None:
             return self._catalogue(node, found, args, named)
         return self._inlined(node, plain, args, named)
@@ -257,12 +294,27 @@ class Expressions:
         """What is called; refused if that is nothing that can be."""
         function = self._object(node.func, env)
         plain = getattr(function, "py_func", None) or getattr(function, "pyfunc", function)
-        if function is range or called(function) is not None or inspect.isfunction(plain) and \
+        if function is range or called(function) is not None or \
+                function_of_pairs(function, False) is not None or inspect.isfunction(plain) and \
                 (plain.__module__ or "").split(".")[0] not in ("numpy", "gpuarrayd", "scipy"):
             return function
         self.code.refuse(node, f"{ast.unparse(node.func)}() is {shown(function)}, which is not "
                          "computed element by element by the daemon",
                          "a function of math or NumPy in gd.ops(), or a function with def")
+
+    def _of_pairs(self, node: ast.Call, function: Any, args: list[Any],
+                  named: dict[str, Any]) -> Any:
+        """A function of complex numbers."""
+        found = function_of_pairs(function, True)
+        if found is None:
+            self.code.refuse(node, f"{shown(function)}() of a complex number",
+                             "it of its parts: z.real, z.imag")
+        if any(type(one) is tuple for one in args):
+            self.code.refuse(node, f"{shown(function)}() of a tuple", "numbers")
+        if function is complex:
+            args, named = [*args, *[named[key] for key in ("real", "imag") if key in named]], {
+                key: value for key, value in named.items() if key not in ("real", "imag")}
+        return self._made(node, found, *args, *named.values())
 
     def _catalogue(self, node: ast.Call, function: Called, args: list[Any],
                    named: dict[str, Any]) -> Any:

@@ -18,11 +18,19 @@ from .._lazy.results import compute_into
 from .._lazy.views import broadcast_to
 from .source import Code
 from .tracing import Tracer
-from .values import array_of, is_number
+from .values import Pair, array_of, flat, is_number, joined
 from .ways import Env
 
 Array = np.ndarray[Any, np.dtype[Any]]
 DTypes: TypeAlias = npt.DTypeLike | Sequence[npt.DTypeLike] | None
+
+
+def _parts(value: Any) -> Any:
+    """A complex number or array as a pair of real ones, of the same memory."""
+    if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c" \
+            and isinstance(value, (np.ndarray, np.generic)):
+        return Pair(value.real, value.imag)
+    return value
 
 
 class Function:
@@ -126,11 +134,12 @@ class Function:
 
     def _made(self, given: Env) -> tuple[Lazy, ...]:
         """The results as lazies."""
-        has_arrays = not all(is_number(one) for one in given.values())
-        arguments = {name: one if has_arrays and is_number(one) else lazy(one)
-                     for name, one in given.items()}
-        found = self._traced(arguments)
-        shape = broadcast(self._code.name, [one._node for one in arguments.values()
+        parts = flat({name: _parts(one) for name, one in given.items()})
+        has_arrays = not all(is_number(one) for one in parts.values())
+        parts = {name: one if has_arrays and is_number(one) else lazy(one)
+                 for name, one in parts.items()}
+        found = self._traced(joined(parts))
+        shape = broadcast(self._code.name, [one._node for one in parts.values()
                                             if isinstance(one, Lazy)])
         made = []
         for i, one in enumerate(found if type(found) is tuple else (found,)):

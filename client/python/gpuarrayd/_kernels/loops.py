@@ -11,7 +11,8 @@ from .._lazy.operands import node_of
 from .expressions import Expressions
 from .stepping import (INDEX, LEFT, MAX_STEPS, RETURNED, Facts, Followed, Loop, NoLoop, begun,
                        can_be_state, loaded)
-from .values import Choice, Missing, array_of, both, chosen, either, is_number, opposite
+from .values import (Choice, Missing, Pair, array_of, as_pair, both, chosen, either, flat,
+                     is_number, joined, opposite)
 from .ways import Env, Exit, Exits, join, leaving, merge
 
 MAX_UNROLLED = 64
@@ -130,29 +131,37 @@ class Loops(Expressions):
             self.code.refuse(node, f"a loop of {n_steps} steps", f"loops of at most {MAX_STEPS}")
         loop = Loop(n_steps)
         names = self._facts(node).names
-        first = {name: env[name] for name in names if can_be_state(env.get(name))}
+        first = flat({name: env[name] for name in names
+                      if isinstance(env.get(name), Pair) or can_be_state(env.get(name))})
         index: Any = items[0] if items is not None else None
         if self.is_trial:
             first = {name: array_of(value) for name, value in first.items()}
         else:
-            first = self._made(node, begun, first, lambda names: self._followed(
-                node, {**env, **names}, index))
+            def follow(names: Env) -> Followed:
+                found = self._followed(node, {**env, **joined(names)}, index)
+                return found._replace(names=flat(found.names))
+            first = self._made(node, begun, first, follow)
         own: Env = dict(env)
+        states = joined({key: loop.state(key, value) for key, value in first.items()})
         for name in names:
-            own[name] = loop.state(name, first[name]) if name in first else Missing(
-                "has no value in a first step here")
+            own[name] = states.get(name, Missing("has no value in a first step here"))
         if items is not None:
             index = loop.state(INDEX, items[0])
             loop.nexts[INDEX] = node_of(index + items.step)
         left = loop.state(LEFT, False, "bool")
         step = self._followed(node, own, index)
+        grown = {name: as_pair(env[name]) for name in names
+                 if name in first and isinstance(step.names.get(name), Pair)}
+        if grown:  # real numbers that become complex are so from the beginning on
+            env.update(grown)
+            return self._stepped(node, env, n_steps, items, begin)
         until = either(either(step.over, left if step.left is not False else False),
                        opposite(self.mask))
         if until is True:
             return self._unrolled(node, env, 1, begin)
         loop.until = node_of(until)
         try:
-            loop.note(step, {name: step.names.get(name) for name in names})
+            loop.note(step, flat({name: step.names.get(name) for name in names}))
             return self._results(node, loop, step, env, items, first)
         except NoLoop as error:
             if n_steps <= MAX_UNROLLED:
@@ -194,11 +203,15 @@ class Loops(Expressions):
                 wanted |= loaded(one).intersection(names) - {target or ""}
         flag = RETURNED if RETURNED in loop.nexts else LEFT
         flags = {LEFT, flag} if step.left is not False else set()
-        found = loop.results([*sorted(wanted), *loop.values(), *sorted(flags),
+        keys = {name: [*flat({name: step.names.get(name)})] for name in names}
+        found = loop.results([*[key for name in sorted(wanted) for key in keys.get(name, [name])],
+                              *loop.values(), *sorted(flags),
                               *([INDEX] if items is not None and (returns or is_wanted) else [])])
+        whole = joined(found)
         for name in names:
-            is_there = name in found and (name in first or name == target or step.over is False)
-            env[name] = found[name] if is_there else Missing(
+            is_there = name in whole and (keys[name][0] in first or name == target
+                                          or step.over is False)
+            env[name] = whole[name] if is_there else Missing(
                 "is given a value in a loop that may not be run")
         exits: Exits = {}
         here = opposite(found[LEFT]) if flags else True  # those that no statement of a step let go

@@ -92,7 +92,7 @@ def begun(first: Env, follow: Callable[[Env], Followed]) -> Env:
             break
         names.update(follow(names).names)
         for name in weak:
-            value = array_of(names[name]) if not isinstance(names[name], Missing) else None
+            value = array_of(names[name]) if can_be_state(names.get(name)) else None
             if isinstance(value, Lazy):
                 found[name] = _typed(first[name], value)
     return found

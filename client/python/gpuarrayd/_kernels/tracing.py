@@ -24,7 +24,7 @@ from typing import Any
 
 from .expressions import INSTEAD
 from .loops import Loops
-from .values import Missing, either, opposite
+from .values import Missing, Pair, either, opposite
 from .ways import Env, Exit, Exits, join, leaving, merge, of_either
 
 
@@ -108,7 +108,11 @@ class Tracer(Loops):
     def _do_Return(self, node: ast.Return, env: Env) -> Exits:
         if node.value is None:
             self.code.refuse(node, "return without a value", "return VALUE")
-        return {"return": Exit(True, self._value(node.value, env))}
+        found = self._value(node.value, env)
+        results = found if type(found) is tuple else (found,)
+        if len(self.above) == 1 and any(isinstance(one, Pair) for one in results):
+            self.code.refuse(node, "a result that is complex", "return z.real, z.imag")
+        return {"return": Exit(True, found)}
 
     def _do_Break(self, node: ast.Break, env: Env) -> Exits:
         return {"break": Exit(True, dict(env))}

@@ -3,6 +3,7 @@
     bool, int, float, NumPy's scalars    known; what is made of them alone Python computes here
     Lazy                                 known when the array is
     Choice                               one of a few numbers, by a condition
+    Pair                                 a complex number, of two of these
     tuple                                of these
     Missing                              a name that has no value on some way here
 
@@ -35,6 +36,13 @@ class Choice(NamedTuple):
     no: Any
 
 
+class Pair(NamedTuple):
+    """A complex number's parts."""
+
+    re: Any
+    im: Any
+
+
 class Missing(NamedTuple):
     """Of a name without a value."""
 
@@ -44,6 +52,11 @@ class Missing(NamedTuple):
 def is_number(value: object) -> bool:
     """Whether it is known."""
     return isinstance(value, NUMBERS)
+
+
+def as_pair(value: Any) -> Pair:
+    """A real number as a complex one."""
+    return value if isinstance(value, Pair) else Pair(value, 0.0)
 
 
 def count(value: object) -> int:
@@ -63,6 +76,27 @@ def is_risky(value: Any, spare: int) -> bool:
     if isinstance(value, Choice):
         return is_risky(value.yes, spare) or is_risky(value.no, spare)
     return bool(value == 0 if spare else value < 0)
+
+
+def flat(names: dict[str, Any]) -> dict[str, Any]:
+    """With a complex number's parts as two names."""
+    found: dict[str, Any] = {}
+    for name, value in names.items():
+        found.update({f"{name}.real": value.re, f"{name}.imag": value.im}
+                     if isinstance(value, Pair) else {name: value})
+    return found
+
+
+def joined(names: dict[str, Any]) -> dict[str, Any]:
+    """Undoes flat()."""
+    found: dict[str, Any] = {}
+    for key, value in names.items():
+        name = key.removesuffix(".real")
+        if name != key:
+            found[name] = Pair(value, names[f"{name}.imag"])
+        elif not key.endswith(".imag"):
+            found[key] = value
+    return found
 
 
 def applied(function: Callable[..., Any], *values: Any) -> Any:
@@ -89,6 +123,8 @@ def truth(value: Any) -> Any:
     """As if asks for it."""
     if is_number(value):
         return bool(value)
+    if isinstance(value, Pair):
+        return either(truth(value.re), truth(value.im))
     if isinstance(value, Choice):
         yes, no = truth(value.yes), truth(value.no)
         return both(value.condition, yes) if no is False else \
@@ -141,6 +177,9 @@ def chosen(condition: Any, yes: Any, no: Any) -> Any:
         return tuple(chosen(condition, *each) for each in zip(yes, no, strict=True))
     if type(yes) is tuple or type(no) is tuple:
         return Missing("is a tuple on one way and a number on another")
+    if isinstance(yes, Pair) or isinstance(no, Pair):
+        return Pair(*[chosen(condition, *parts)
+                      for parts in zip(as_pair(yes), as_pair(no), strict=True)])
     if not isinstance(yes, Lazy) and not isinstance(no, Lazy) and \
             count(yes) + count(no) <= MAX_CHOICES:
         return Choice(condition, yes, no)

@@ -42,9 +42,13 @@ def vectorize(pyfunc: Callable[..., Any] | None = None, *, otypes: DTypes = None
     element. It may have if, elif and else, conditional expressions, return anywhere, local names,
     tuples of numbers, for over range() and tuples, while, break and continue, comparisons, and, or
     and not; functions of math and NumPy that gd.ops() has, abs, min, max, round, int, float, bool,
-    divmod and pow; and calls of other functions with def, also vectorized ones, which may not call
-    themselves. Names of others, in the module or around the function, are numbers or tuples of
-    numbers, and constants: they are read when the function is decorated.
+    divmod and pow; complex numbers; and calls of other functions with def, also vectorized ones,
+    which may not call themselves. Names of others, in the module or around the function, are
+    numbers or tuples of numbers, and constants: they are read when the function is decorated.
+
+    Complex numbers are pairs of real ones: 2j, complex(x, y), z.real, z.imag, z.conjugate(), abs,
+    + - * / == !=, powers that are integers, cmath's and NumPy's exp, log, sqrt, conj, angle, isnan.
+    A complex array may be an argument; results are real: return z.real, z.imag.
 
     An element computes both branches of an if, and takes one. What the other would count or fail
     at (integer division by zero, integers to negative powers, casts that do not fit) does not

@@ -1,5 +1,6 @@
 """@gd.vectorize: functions of numbers as functions of arrays, against the functions themselves."""
 
+import cmath
 import linecache
 import math
 import pickle
@@ -261,3 +262,81 @@ def test_what_differs_from_python_is_found_by_a_check(gd):
         f.check(np.arange(9.))
     with pytest.raises(AssertionError):
         gd.vectorize(bound=3, check=True)(loop)(np.arange(9.))
+
+
+def escapes(x, y):
+    c = complex(x, y)
+    z = 0j
+    for k in range(40):
+        if abs(z) > 2:
+            return k
+        z = z*z + c
+    return 40
+
+
+def escapes_while(c):
+    z = n = 0
+    while z.real*z.real + z.imag*z.imag <= 4 and n < 40:
+        z = z**2 + c
+        n += 1
+    return n
+
+
+def parts(a, b):
+    w = a/b + (a - b)*2 - 1/(a + 3j) + b**3 + a**-2 - (2 - a)
+    v = cmath.exp(a*0.1) + np.log(b) + cmath.sqrt(a) if a != b else a.conjugate()
+    u = -w + SCALE*v + (1 - v)*ROTATED
+    return (u.real, u.imag, abs(w), cmath.phase(u), a == b, np.angle(v), np.isnan(w),
+            w.real if u else 0.)
+
+
+def squared(z):
+    return z*z
+
+
+def becomes_complex(x):
+    z = x
+    w = 0.0
+    for _ in range(30):
+        z = squared(z)*0.5 + complex(0, x)
+        w = z
+        if z.real > 3:
+            return w.imag
+    return w.real + z.imag
+
+
+ROTATED = 0.6 - 0.8j
+
+
+def test_complex_numbers_are_those_of_the_function(gd):
+    rng = np.random.default_rng(5)
+    x, y = rng.uniform(-2, 1, 90), rng.uniform(-1.3, 1.3, 90)
+    a, b = x + 1j*y, rng.normal(size=90) + 1j*rng.normal(size=90)
+    b[:3] = a[:3]
+    a[3:9] = 2, -2, 2j, -2j, complex(-2, -0.0), complex(0, -1)
+    f = gd.vectorize(escapes)
+    f.check(x, y)
+    assert 0 < f.check(x.astype("f4"), y.astype("f4")).min() < 40
+    assert f(0.3, 2) == escapes(0.3, 2)
+    assert (f(gd.lazy(x), y).compute() == f(x, y)).all()
+    f = gd.vectorize(bound=40)(escapes_while)
+    f.check(a)
+    f.check(a.astype("c8"))
+    assert f(a[::-2]).tolist() == f(a)[::-2].tolist()
+    assert f(0.1 + 0.2j) == escapes_while(0.1 + 0.2j)
+    gd.vectorize(parts).check(a, b)
+    gd.vectorize(becomes_complex).check(x)
+
+
+def test_what_complex_numbers_lack_is_refused(gd):
+    for where, line in {"2:5: a result that is complex": "return complex(x, 1)",
+                        "2:12: order": "return complex(x, 1) < 2",
+                        "2:16: a power": "return abs(2j**x)",
+                        "2:16: //": "return abs(2j//x)",
+                        "2:16: ~": "return abs(~2j)",
+                        "2:16: math.sin() of a complex": "return abs(math.sin(2j))",
+                        "2:12: min() of a complex": "return min(2j, x)"}.items():
+        with pytest.raises(gd.Unsupported) as caught:
+            gd.vectorize(compiled(f"def f(x):\n    {line}\n"))
+        place, what = where.split(": ", 1)
+        assert f":{place}: in f: {what}" in str(caught.value)
