@@ -258,12 +258,12 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         node = indexed(self._node, key)
         return self if node is self._node else self._of(node)
 
-    def __setitem__(self, key: object, value: object) -> None:
+    def __setitem__(self, key: object, value: Any) -> None:
         """x[mask] = number: this lazy becomes gd.where(mask, number, x), of its own dtype. What was
         made of it before, parts of it too, stays as it was. All else is refused."""
         from .._functions.functions import where
         if not isinstance(key, (Lazy, np.ndarray)) or key.dtype != bool \
-                or key.shape != self.shape or np.shape(value) != ():  # type: ignore[arg-type]
+                or key.shape != self.shape or np.shape(value) != ():
             refuse_assignment()
         self._node = where(key, value, self).astype(self.dtype)._node
         self._written = None

@@ -9,6 +9,7 @@ of one here and another meaning.
 """
 
 import functools
+import importlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -241,11 +242,18 @@ def _unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Lazy, ..
     return (rest, *reversed(places))
 
 
-def _spread(name: str) -> Callable[..., Any]:
+def _of_matrices(module: str, name: str) -> Callable[..., Any]:
     def call(*args: object, **kwargs: object) -> Any:
-        from .._linalg import spread  # it is made of lazies itself
-        return getattr(spread, name)(*args, **_given(kwargs))
+        made = importlib.import_module(f".._linalg.{module}", __package__)  # of lazies itself
+        return getattr(made, name)(*args, **_given(kwargs))
     return call
+
+
+def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: object, *args: object,
+                      **kwargs: object) -> Any:
+    """In this process: a function of Python takes rows as they are."""
+    rows = derived.here("apply_along_axis", arr, "arr", "parts of it have room")
+    return np.apply_along_axis(func1d, axis, rows, *args, **kwargs)
 
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
@@ -266,7 +274,9 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     **{name: getattr(filled, name) for name in filled.__all__},
     "gradient": _own(gradients.gradient), "repeat": derived.repeated,
     "unravel_index": _unravel_index,
-    "cov": _spread("cov"), "corrcoef": _spread("corrcoef"),
+    "cov": _of_matrices("spread", "cov"), "corrcoef": _of_matrices("spread", "corrcoef"),
+    "linalg.lstsq": _of_matrices("tall", "fitted"), "cross": _of_matrices("standard", "cross"),
+    "apply_along_axis": _apply_along_axis,
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,
     "lib.stride_tricks.sliding_window_view": derived.sliding_window_view,

@@ -147,6 +147,25 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | N
     return x, rest if rank == len(s) < lazy(a).shape[0] else np.array([]), rank, s
 
 
+def fitted(a: Operand, b: Operand, rcond: float | None = None) -> tuple[Any, Any, int, Array]:
+    """np.linalg.lstsq of lazies: of an array `a` the solutions are lazies of one read of b, which
+    may have any number of columns, and NaN, which is then in the solutions of its column."""
+    if isinstance(a, Lazy):
+        return lstsq(a, b, rcond)
+    matrix, right = np.asarray(a), lazy(b)
+    wide = matrix.astype(matrix.dtype if matrix.dtype.kind == "f" else "f8")
+    n_rows, n = wide.shape
+    if right.ndim not in (1, 2) or right.shape[0] != n_rows:
+        raise errors.BadShape(f"lstsq: b has shape {right.shape}", argument="b",
+                              expected=f"{n_rows} rows", found=str(right.shape))
+    u, s, vt = NUMPY.linalg.svd(wide, full_matrices=False)
+    least = np.finfo(wide.dtype).eps * max(n_rows, n) if rcond is None else max(rcond, 0)
+    rank = int(np.count_nonzero(s > least * s[:1]))
+    x = lazy((vt[:rank].T / s[:rank]) @ u[:, :rank].T) @ right
+    rest = ((right - lazy(wide) @ x) ** 2).sum(axis=0, keepdims=right.ndim == 1)
+    return x, rest if rank == n < n_rows else np.array([], wide.dtype), rank, s
+
+
 def ridge(a: Operand, b: Operand, alpha: float | Sequence[float], *, engine: str | None = None,
           priority: int = 0, label: str | None = None) -> Array:
     """Ridge regressions of many strengths in one read: the shape of alpha, then that of x."""

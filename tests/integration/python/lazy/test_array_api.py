@@ -263,6 +263,8 @@ def test_in_xarray(gd):
                  lambda d: d.fillna(0).argmax(["t", "x"])["t"], lambda d: d.fillna(0).argmax(["t", "x"])["x"]):
         np.testing.assert_allclose(call(lazy).values, call(array).values, 1e-12)
         assert isinstance(call(lazy).data, gd.Lazy)
+    for call in (lambda d: d.fillna(0).polyfit("x", 2), lambda d: d.polyfit("t", 1)):
+        np.testing.assert_allclose(call(lazy).polyfit_coefficients, call(array).polyfit_coefficients, 1e-6)
     for call in (lambda d: d.idxmax("t"), lambda d: d.idxmin("t"),
                  lambda d: d.where(d.x > 0).idxmax("t")):
         np.testing.assert_array_equal(call(lazy).values, call(array).values)

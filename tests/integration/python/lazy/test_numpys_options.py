@@ -1,6 +1,8 @@
 """What NumPy's functions take beyond the usual: borders that are computed, quantiles with weights, dtype=
 and where= of ufuncs, reductions of ufuncs that the daemon has not. Against NumPy, dtype and shape too."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,18 @@ def test_how_columns_go_together():
     a = ARRAYS[1][0]
     for call in (np.corrcoef, np.cov, lambda x: np.cov(x, rowvar=False, ddof=0)):
         np.testing.assert_allclose(call(gd.lazy(a)), call(a), atol=1e-9)
+
+
+def test_fits_of_many_columns():
+    rng = np.random.default_rng(2)
+    for dtype, shape, rcond in itertools.product(("f8", "f4", "i4"), ((9,), (9, 1), (9, 40)), (None, 1e-3)):
+        b = (rng.normal(size=shape) * 100).astype(dtype)
+        for a in (np.vander(np.arange(9.0), 3), np.ones((9, 2)), rng.normal(size=(9, 12))):
+            for got, want in zip(np.linalg.lstsq(a, gd.lazy(b), rcond), np.linalg.lstsq(a, b, rcond), strict=True):
+                assert np.shape(got) == np.shape(want)
+                np.testing.assert_allclose(got, want, 1e-6, 1e-9)
+    with pytest.raises(gd.BadShape, match="9 rows"):
+        np.linalg.lstsq(np.ones((9, 2)), gd.lazy(np.ones(8)))
+    x, y = rng.normal(size=(2, 5, 3))
+    np.testing.assert_allclose(np.cross(gd.lazy(x), y), np.cross(x, y))
+    np.testing.assert_array_equal(np.apply_along_axis(np.sort, 0, gd.lazy(x)), np.sort(x, 0))
