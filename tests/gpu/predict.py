@@ -137,7 +137,7 @@ def main(name: str, timeline: str, armed: str, *wanted: str) -> None:
     jobs = [*streaming(folder.name),
             product("GEMM 16384 float32", 16384, "f4", "0.85"),
             product("GEMM 16384 TF32", 16384, "f4", "the link", tf32=True),
-            product("GEMM 8192 float64", 8192, "f8", "0.85")]
+            product("GEMM 16384 float64", 16384, "f8", "0.85")]
     for job in jobs:
         if not wanted or job.name in wanted:
             print(predict(machine, job, pathlib.Path(timeline)), flush=True)

@@ -121,13 +121,13 @@ const struct setting settings_table[SETTING_COUNT] = {
             .doc = "NVIDIA devices that may be used, by number",
             .why = "Their numbers are those that gpuarrayctl info shows. Each has a worker and a "
                    "queue of its own."),
-    [SETTING_DEVICE_BYTES] =
-        ROW("device-bytes", "cuda", SIZE, "auto", "12M", "1T", device_bytes, .word = "auto",
-            .is_no_share = true, .doc = "memory of a device that all its jobs run in, taken once",
-            .why = "auto: 1G, less on a small card. The rest of the card stays free for programs "
-                   "that do not ask the daemon. Jobs stream through it: more makes matrix "
-                   "products faster, and few others. An eighth, at most 32M, is cuBLAS's; what the "
-                   "pool does not have is for matrix products, a third at least."),
+    [SETTING_DEVICE_BYTES] = ROW(
+        "device-bytes", "cuda", SIZE, "auto", "12M", "1T", device_bytes, .word = "auto",
+        .is_no_share = true, .doc = "memory of a device that all its jobs run in, taken once",
+        .why = "auto: 1600M, less on a small card. The rest of the card stays free for programs "
+               "that do not ask the daemon. Jobs stream through it: more makes matrix "
+               "products faster, and few others. An eighth, at most 32M, is cuBLAS's; what the "
+               "pool does not have is for matrix products, a third at least."),
     [SETTING_PINNED_BYTES] =
         ROW("pinned-bytes", "cuda", SIZE, "auto", "10M", "1T", pinned_bytes, .word = "auto",
             .doc = "locked memory of the machine that copies to and from a device pass, taken once",

@@ -18,7 +18,7 @@
 #include "kernels/plan/plan_engine.h"
 #include "proto/util.h"
 
-#define DEVICE_BYTES       (1024u * 1024u * 1024u)
+#define DEVICE_BYTES       (1600u * 1024u * 1024u)
 #define DEVICE_POOL_BYTES  (512u * 1024u * 1024u)
 #define DEVICE_SLOT_BYTES  (8u * 1024u * 1024u)
 #define DEVICE_CARRY_SHARE 3 /* at least */

@@ -1,10 +1,11 @@
 /* Sizes of what is taken for the worker's life.
  *
- * The defaults are polite: a machine has other users of the device, and streaming needs little. So
- * 1 GiB of the device and 512 MiB of pinned memory, but at most a quarter of the device and half of
- * what is free there, at most an eighth of the host's memory and a quarter of what is available.
- * Below MIN_BYTES nothing works: less is refused rather than tried. What was set is taken as it is
- * or refused with the numbers, never made smaller in silence.
+ * The defaults are polite: a machine has other users of the device, streaming needs little, and a
+ * product of float64 is bound by arithmetic from a GiB on. So 1600 MiB of the device and 512 MiB of
+ * pinned memory, but at most a quarter of the device and half of what is free there, at most an
+ * eighth of the host's memory and a quarter of what is available. Below MIN_BYTES nothing works:
+ * less is refused rather than tried. What was set is taken as it is or refused with the numbers,
+ * never made smaller in silence.
  *
  * cuBLAS's workspace is at the end of the device's slab: an eighth, at most what cuBLAS advises.
  *
@@ -21,7 +22,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define DEVICE_BYTES (UINT64_C(1) << 30)
+#define DEVICE_BYTES (UINT64_C(1600) << 20)
 #define PINNED_BYTES (UINT64_C(512) << 20)
 #define UNIT_BYTES   ((uint64_t)CUDA_SLOT_MIN_BYTES)
 #define MIN_BYTES    ((CARD_MIN_SLOTS + 1) * UNIT_BYTES) /* of a slab */

@@ -36,7 +36,7 @@ static const struct card_config nothing_set = {.depth = 0};
 Test(sizes, a_large_machine_gives_what_is_polite)
 {
     struct card_sizes s = chosen(nothing_set, room_of(80 * GIB, 70 * GIB, 256 * GIB, 200 * GIB));
-    cr_assert(eq(u64, s.device_bytes, GIB));
+    cr_assert(eq(u64, s.device_bytes, 1600 * MIB));
     cr_assert(eq(u64, s.workspace_bytes, CUDA_BLAS_WORKSPACE_BYTES));
     cr_assert(eq(u64, s.pinned_bytes, 512 * MIB));
 }
