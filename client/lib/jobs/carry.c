@@ -3,6 +3,7 @@
  *     t                           all that t has
  *     float32(t)                  the same, but for how its elements are stored
  *     mean(t, axis=0)             the axes that are left, and of some reductions the units
+ *     sqrt(mean(t*t, axis=0))     the axes that are left, where all reductions take the same
  *     (t - mean(t, axis=0)) / s   the axes, if all sources of the result's shape agree on them
  *
  * Axes keep their names where an expression has functions of elements and reductions alone, and the
@@ -168,10 +169,18 @@ static const char *read_axes(const char *at, int ndim, uint32_t *ret_axes)
     }
 }
 
-/* `, axis=0, keepdims=True)` and the end. */
-static bool read_options(const char *at, struct reduction *ret)
+/* Behind an argument of a call: a comma, or the parenthesis. */
+static const char *skip_argument(const char *at)
 {
-    int ndim = ret->source->info.ndim;
+    for (int depth = 0; *at && (depth > 0 || (*at != ',' && *at != ')')); at++)
+        depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+    return at;
+}
+
+/* `, axis=0, keepdims=True` of an array of so many axes. Returns the parenthesis behind it; NULL:
+ * it is something else. */
+static const char *read_options(const char *at, int ndim, struct reduction *ret)
+{
     ret->axes = ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
     for (int place = 0; *at == ','; place++) {
         struct word name, value;
@@ -184,19 +193,27 @@ static bool read_options(const char *at, struct reduction *ret)
         else if (is_named && is(&name, "keepdims")) {
             at = read_word(after + 1, &value);
             ret->keeps_axes = is(&value, "True");
+        } else if (is_named) {
+            at = skip_argument(after + 1);
         } else {
-            return false;
+            return NULL;
         }
         if (!at)
-            return false;
+            return NULL;
     }
-    return *at == ')' && *skip_blanks(at + 1) == '\0';
+    return *at == ')' ? at : NULL;
 }
 
 /* Of one argument, a median too. */
 static bool reduces(const struct op_info *op)
 {
     return op->n_args == 1 && (op_rule_reduces(op->rule) || op->rule == OP_RULE_QUANTILE);
+}
+
+/* Behind its argument, without its name. */
+static bool takes_axis(const struct op_info *op)
+{
+    return op->keywords && strncmp(op->keywords, "axis", 4) == 0;
 }
 
 static bool read_reduction(const struct gad_job_options *options, const char *expr,
@@ -207,11 +224,11 @@ static bool read_reduction(const struct gad_job_options *options, const char *ex
     unsigned row = ret->name.n > 0 ? op_row_find(ret->name.at, ret->name.n) : OP_N_ROWS;
     if (row == OP_N_ROWS || *at != '(' || !reduces(op_row_info(row)))
         return false;
-    const char *keywords = op_row_info(row)->keywords;
-    ret->takes_axis = keywords && strncmp(keywords, "axis", 4) == 0;
+    ret->takes_axis = takes_axis(op_row_info(row));
     at = read_word(at + 1, &inner);
     ret->source = inner.n > 0 ? source_named(options, &inner) : NULL;
-    return ret->source && read_options(at, ret);
+    at = ret->source ? read_options(at, ret->source->info.ndim, ret) : NULL;
+    return at && *skip_blanks(at + 1) == '\0';
 }
 
 /* Whether its results are in the units of its argument. */
@@ -301,42 +318,100 @@ static bool has_names(const struct gad_array *array)
 }
 
 /* Another source of the same shape: what it says otherwise is dropped. False: other names. */
-static bool agrees(struct carried *carried, const struct gad_array *other)
+static bool agrees(struct carried *carried, const struct gad_array *other, uint32_t left_out)
 {
-    for (int i = 0; i < other->info.ndim; i++) {
+    for (int i = 0, n = 0; i < other->info.ndim; i++) {
         const char *name = other->meaning->dimensions[i];
-        if (!name || strcmp(name, carried->dimensions[i]) != 0)
+        if (left_out >> i & 1)
+            continue;
+        if (!name || strcmp(name, carried->dimensions[n]) != 0)
             return false;
-        struct carried_coordinate *own = carried->coordinates[i];
+        struct carried_coordinate *own = carried->coordinates[n];
         struct carried_coordinate *theirs = own ? format_coordinate(other, i) : NULL;
         if (own &&
             !(theirs && coordinates_are_equal(own, theirs) && coordinates_go_together(own, theirs)))
-            carried->coordinates[i] = coordinate_free(own);
+            carried->coordinates[n] = coordinate_free(own);
         coordinate_free(theirs);
-        carried->limits.is_unlimited[i] |= other->meaning->limits.is_unlimited[i];
+        carried->limits.is_unlimited[n++] |= other->meaning->limits.is_unlimited[i];
     }
     return true;
 }
 
-static void add_common_axes(struct carried *carried, const struct gad_job_options *options,
-                            const char *expr, const struct array *to)
+/* The axes of sources of this shape that are named in the expression, but for those left out, where
+ * all agree. False: there is no such source. */
+static bool add_common_axes(struct carried *carried, const struct gad_job_options *options,
+                            const char *expr, const struct array *to, const struct array *shape,
+                            uint32_t left_out)
 {
-    const struct gad_array *first = NULL;
-    bool is_agreed = true;
+    bool is_found = false, is_agreed = true;
     for (unsigned i = 0; i < options->n_args && is_agreed; i++) {
         const struct gad_array *source = options->args[i].array;
-        if (!source || !has_shape(source, to) || !has_names(source) ||
+        if (!source || !has_shape(source, shape) || !has_names(source) ||
             !is_used(expr, options->args[i].name))
             continue;
-        if (!first) {
-            first = source;
-            add_axes(carried, to, source, 0);
-            is_agreed = carried->has_dimensions;
-        } else {
-            is_agreed = agrees(carried, source);
-        }
+        if (!is_found)
+            add_axes(carried, to, source, left_out);
+        is_agreed = is_found ? agrees(carried, source, left_out) : carried->has_dimensions;
+        is_found = true;
     }
     carried->has_dimensions = carried->has_dimensions && is_agreed;
+    return is_found;
+}
+
+/* ---- Element by element over reductions ---- */
+
+/* The axes that all reductions in the text take of arrays of so many; those that leave a number are
+ * passed over. False: they differ, are kept, or there are none. */
+static bool read_common_axes(const char *expr, int ndim, uint32_t *ret_axes)
+{
+    struct reduction reduction = {.source = NULL};
+    *ret_axes = 0;
+    for (const char *at = expr; *at;) {
+        const char *after = read_word(at, &reduction.name);
+        at = reduction.name.n > 0 ? after : at + 1;
+        unsigned row = reduction.name.n > 0 && *after == '('
+                           ? op_row_find(reduction.name.at, reduction.name.n)
+                           : OP_N_ROWS;
+        if (row == OP_N_ROWS || !reduces(op_row_info(row)))
+            continue;
+        reduction.takes_axis = takes_axis(op_row_info(row));
+        const char *options = skip_argument(after + 1);
+        if (!read_options(options, ndim, &reduction) || reduction.keeps_axes)
+            return false;
+        if (*options == ')') /* of all axes */
+            continue;
+        if (*ret_axes != 0 && *ret_axes != reduction.axes)
+            return false;
+        *ret_axes = reduction.axes;
+    }
+    return *ret_axes != 0;
+}
+
+/* The shape that all arrays in the expression have, numbers aside. False: there is none. */
+static bool find_common_shape(const struct gad_job_options *options, const char *expr,
+                              struct array *ret_shape)
+{
+    ret_shape->ndim = 0;
+    for (unsigned i = 0; i < options->n_args; i++) {
+        const struct gad_array *source = options->args[i].array;
+        if (!source || source->info.ndim == 0 || !is_used(expr, options->args[i].name))
+            continue;
+        if (ret_shape->ndim > 0 && !has_shape(source, ret_shape))
+            return false;
+        ret_shape->ndim = source->info.ndim;
+        memcpy(ret_shape->shape, source->info.shape,
+               (size_t)source->info.ndim * sizeof(ret_shape->shape[0]));
+    }
+    return ret_shape->ndim > 0;
+}
+
+static void add_axes_left(struct carried *carried, const struct gad_job_options *options,
+                          const char *expr, const struct array *to)
+{
+    struct array shape;
+    uint32_t axes;
+    if (find_common_shape(options, expr, &shape) && read_common_axes(expr, shape.ndim, &axes))
+        (void)!add_common_axes(carried, options, expr, to, &shape, axes);
 }
 
 /* ---- All of it ---- */
@@ -368,8 +443,8 @@ struct carried *carry_expression(const struct gad_job_options *options, unsigned
             add_axes(carried, to, reduction.source, reduction.axes);
         if (keeps_units(&reduction.name))
             carried_take_units(carried, reduction.source);
-    } else if (is_elementwise(expr)) {
-        add_common_axes(carried, options, expr, to);
+    } else if (is_elementwise(expr) && !add_common_axes(carried, options, expr, to, to, 0)) {
+        add_axes_left(carried, options, expr, to);
     }
     if (!carried->has_dimensions)
         carried->limits = (struct axis_limits){.chunks = {0}};

@@ -239,14 +239,15 @@ def _of_files(moved: Moved) -> Source | None:
     from .many import open_many
     nodes = [piece.node for piece in moved.pieces]
     first, at = nodes[0] if len(nodes) > 1 else None, 0
-    if not isinstance(first, FileSource) or first.masking:
+    if not isinstance(first, FileSource):
         return None
     along = next((i for i, start in enumerate(moved.pieces[1].start) if start), 0)
     for piece in moved.pieces:
         node, sizes = piece.node, list(moved.shape)
         start = [at if i == along else 0 for i in range(len(sizes))]
         sizes[along] = node.shape[along] if len(node.shape) == len(sizes) else -1
-        if not isinstance(node, FileSource) or node.masking or node.dtype != moved.dtype \
+        if not isinstance(node, FileSource) or node.masking != first.masking \
+                or node.dtype != moved.dtype \
                 or node.shape != tuple(sizes) or piece.start != tuple(start) \
                 or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
             return None
@@ -254,7 +255,7 @@ def _of_files(moved: Moved) -> Source | None:
     if at != moved.shape[along] or first.__gad_source__(current()).dimensions is None:
         return None
     places = [node.place for node in nodes if isinstance(node, FileSource)]
-    return open_many(places, along, False, False)
+    return open_many(places, along, False, bool(first.masking))
 
 
 def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":

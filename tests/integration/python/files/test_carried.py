@@ -132,6 +132,21 @@ def test_expressions_keep_axes_and_only_true_units(daemon, source, tmp_path):
     assert got.d.dims == ("time", "lat", "lon") and set(got.coords) == {"lat", "lon"}
 
 
+def test_what_reductions_leave_keeps_its_axes(daemon, source, tmp_path):
+    daemon.ctl("run", "a = 2 * std(w, axis=0, ddof=1) - max(w, 0) / max(w);"
+               "b = sqrt(mean((w - mean(w)) ** 2, axis=(0, 2)))",
+               f"w={source}/c.nc:/w", "-o", f"a={tmp_path}/o.nc:/a", "-o", f"b={tmp_path}/o.nc:/b")
+    got, w = opened(tmp_path / "o.nc"), opened(source / "c.nc").w
+    want = 2 * w.std("time", ddof=1) - w.max("time") / w.max()
+    xarray.testing.assert_allclose(got.a, want, rtol=1e-4, atol=1e-5)
+    want = ((w - w.mean()) ** 2).mean(("time", "lon")) ** 0.5
+    xarray.testing.assert_allclose(got.b, want, rtol=1e-4)
+    # Of a square either axis could be the one that is left.
+    daemon.ctl("run", "max(w, axis=1) + max(w, axis=2)", f"w={source}/c.nc:/w[:, :, :4]",
+               "-o", f"{tmp_path}/q.nc:/q")
+    assert not {"time", "lat", "lon"} & set(opened(tmp_path / "q.nc").dims)
+
+
 def test_products_of_square_matrices_have_no_names(daemon, source, tmp_path):
     square = f"{source}/c.nc:/w[0, :, :4]"
     daemon.ctl("run", "q @ q", f"q={square}", "-o", f"{tmp_path}/o.nc:/q")
@@ -236,6 +251,8 @@ def test_python_saves_them_too(gd, source, tmp_path):
     xarray.testing.assert_equal(got.t, want.t)
     assert got.a.dims == ("time", "lat_2", "lon") and np.array_equal(got.lat_2, want.lat[1:])
     assert opened(tmp_path / "p.nc").m.units == "m s-1"
+    gd.save(f"{tmp_path}/j.nc:/t", gd.concatenate([t, t]))
+    xarray.testing.assert_equal(opened(tmp_path / "j.nc").t, xarray.concat([want.t] * 2, "time"))
     opened_again = gd.open(f"{tmp_path}/o.nc:/t")
     assert np.array_equal(np.asarray(opened_again), want.t, equal_nan=True)
 
