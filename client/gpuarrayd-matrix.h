@@ -113,8 +113,9 @@ enum gad_status gad_eigh(struct gad_client *client, const struct gad_operand *x,
 
 /** Zeroed but for size: as numpy.linalg.lstsq(). */
 struct gad_lstsq_options {
-    size_t size; /**< of this structure: sizeof */
-    struct gad_linalg_run run;
+    size_t size;               /**< of this structure: sizeof */
+    struct gad_linalg_run run; /**< an iteration is a read of `a`; `fit` and `change` are NaN. What
+                                    stops it before the last one ends with GAD_CANCELLED */
     double rcond;      /**< singular values up to this part of the largest are taken as zero; 0: the
                             precision of a's dtype times the longer side; below 0: none are */
     unsigned n_ridges; /**< 0: none */

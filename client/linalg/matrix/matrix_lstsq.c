@@ -231,6 +231,16 @@ static int read_columns(struct lstsq *l, int64_t first, unsigned n_now, double *
     return r || is_finite ? r : refuse(l, error);
 }
 
+/* After a read; what is not solved when the caller stops it never is. */
+static int tell(const struct lstsq *l, int64_t n_done, int64_t n_reads, struct gad_error *error)
+{
+    bool stops = passes_tell(&l->passes, (unsigned)n_done, (unsigned)n_reads, NAN, NAN);
+    if (!stops || n_done == n_reads)
+        return 0;
+    return error_set(error, GAD_CANCELLED, NULL, "stopped after read %lld of %lld",
+                     (long long)n_done, (long long)n_reads);
+}
+
 static int read_all(struct lstsq *l, struct gad_error *error)
 {
     unsigned together = MOST_TOGETHER;
@@ -251,6 +261,8 @@ static int read_all(struct lstsq *l, struct gad_error *error)
         r = find_values(l, r_of, error);
         for (unsigned i = 0; i < n_now && r == 0; i++)
             take_column(l, first + i, behind + i * (n + 1));
+        if (r == 0)
+            r = tell(l, first / together + 1, divide_up_i64(l->m, together), error);
     }
     return r;
 }
@@ -365,10 +377,14 @@ static int read_wide(struct lstsq *l, struct gad_error *error)
     _cleanup_free_ double *triangle = matrix_new(l->n, l->n, error);
     int r = triangle ? matrix_triangle(&l->passes, "a", NULL, triangle, error) : GAD_NO_MEMORY;
     if (r == 0)
+        r = tell(l, 1, 2, error);
+    if (r == 0)
         r = read_b(l, &b, error);
     if (r == 0 && !l->passes.only_plans)
         r = find_z(l, triangle, b, error);
-    return r ? r : multiply_z(l, error);
+    if (r == 0)
+        r = multiply_z(l, error);
+    return r ? r : tell(l, 2, 2, error);
 }
 
 /* All of it ------------------------------------------------------------------------------------ */

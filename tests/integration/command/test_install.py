@@ -43,7 +43,7 @@ def expected_files(installed):
         data / "bash-completion/completions/gpuarrayctl", data / "zsh/site-functions/_gpuarrayctl",
         o("sysconfdir") / "gpuarrayd/gpuarrayd.conf",
         *(data / "doc/gpuarrayd/examples" / name
-          for name in ("50-nvidia.conf", "gpuarrayd.conf", "first.c", "windspeed.c", "shared.c",
+          for name in ("50-nvidia.conf", "gpuarrayd.conf", "factors.c", "first.c", "windspeed.c", "shared.c",
                        "progress.c", "stencil.c", "train.c")),
     }
 
@@ -163,8 +163,8 @@ def run(program, *words, env, cwd):
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_examples_run_with_the_installed_library_and_daemon(installed, compiler, tmp_path):
-    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == ["first.c", "progress.c", "shared.c",
-                                                              "stencil.c", "train.c", "windspeed.c"]
+    assert sorted(p.name for p in EXAMPLES.glob("*.c")) == [
+        "factors.c", "first.c", "progress.c", "shared.c", "stencil.c", "train.c", "windspeed.c"]
     for source in EXAMPLES.glob("*.c"):
         more = ["-fPIC", "-shared"] if source.stem == "stencil" else []
         compile_with(installed, compiler, source, tmp_path / source.stem, "-std=c11", "-Wshadow",
