@@ -190,7 +190,9 @@ static const char *advice(const struct planner *p)
         return "compute what shares a matrix in jobs of their own, which read it more often, or "
                "take a larger pool";
     if (p->program->n_products > 0)
-        return "store what a product gives, and use it in a job of its own, or take a larger pool";
+        return "store what a product gives, and use it in a job of its own, or take a larger pool; "
+               "what needs no place is sum() and mean() of it, and v.T @ w as "
+               "tensordot(v, w, ((0,), (0,)))";
     if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "

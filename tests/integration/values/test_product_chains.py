@@ -104,6 +104,7 @@ def test_what_is_kept_and_does_not_fit(w):
         w.call("job.plan", args={"a": a}, outputs=[{"expr": f"max({product})"}])
     assert caught.value.code == "too-large-for-pool"
     assert "store what a product gives" in str(caught.value)
+    assert "tensordot(v, w, ((0,), (0,)))" in str(caught.value)  # what to write instead
     w.call("job.plan", args={"a": a}, outputs=[{"expr": f"{product} - max(a)"}])
 
 
