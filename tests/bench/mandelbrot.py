@@ -1,5 +1,5 @@
 """The Mandelbrot set of SIDE x SIDE points in float64, 256 steps at most, by iterate() and by
-gd.vectorize; NumPy with masks and, where another Python has it, Numba on two threads, in one run.
+gd.vectorize, both with two real numbers and with a complex one, which should cost the same; NumPy with masks and, where another Python has it, Numba on two threads, in one run.
 
 mandelbrot.py SIDE [ROUNDS [PYTHON]], with a daemon. PYTHON has numpy and numba. The least of the rounds
 counts; NumPy, which takes minutes, has one, of at most 2048 points. All have the coordinates of a row
@@ -17,6 +17,8 @@ N_STEPS = 256
 TEXT = (f"z = 0*(cr + ci); zr = z; zi = z; k = int32(z); "
         f"int32(iterate({N_STEPS}, k = k + 1, zr = zr*zr - zi*zi + cr, zi = 2*zr*zi + ci, "
         f"until = zr*zr + zi*zi > 4))")
+COMPLEX = (f"c = complex(cr, ci); z = 0j; k = int32(0*real(c)); "
+           f"int32(iterate({N_STEPS}, k = k + 1, z = z*z + c, until = abs2(z) > 4))")
 
 
 def escaped(cr, ci):
@@ -26,6 +28,25 @@ def escaped(cr, ci):
         if zr*zr + zi*zi > 4:
             return k
         zr, zi = zr*zr - zi*zi + cr, 2*zr*zi + ci
+    return N_STEPS
+
+
+def escaped_complex(cr, ci):
+    c, z = complex(cr, ci), 0j
+    for k in range(N_STEPS):
+        if z.real*z.real + z.imag*z.imag > 4:
+            return k
+        z = z*z + c
+    return N_STEPS
+
+
+def escaped_by_abs(cr, ci):
+    """As most write it, with a root in each step."""
+    c, z = complex(cr, ci), 0j
+    for k in range(N_STEPS):
+        if abs(z) > 2:
+            return k
+        z = z*z + c
     return N_STEPS
 
 
@@ -93,20 +114,24 @@ def main():
     cr, ci = axes(side)
     out = gd.empty((side, side), "i4")
 
-    def ours():
-        gd.evaluate(TEXT, cr=cr, ci=ci, out=out)
+    def by(text):
+        gd.evaluate(text, cr=cr, ci=ci, out=out)
         return out
 
-    vectorized = gd.vectorize(escaped, otypes="i4")
+    vectorized = [gd.vectorize(f, otypes="i4") for f in (escaped, escaped_complex, escaped_by_abs)]
     other = None
     if len(sys.argv) > 3:
         other = subprocess.Popen([sys.argv[3], __file__, "peer", str(side)], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)
         other.stdout.readline()
-    times = {"iterate": [], "vectorize": [], "numba": []}
+    ways = {"iterate": lambda: by(TEXT), "complex": lambda: by(COMPLEX),
+            "vectorize": lambda: vectorized[0](cr, ci, out=out),
+            "v complex": lambda: vectorized[1](cr, ci, out=out),
+            "v abs": lambda: vectorized[2](cr, ci, out=out)}
+    times = {**{name: [] for name in ways}, "numba": []}
     for _ in range(n_rounds):
-        times["iterate"].append(seconds(ours))
-        times["vectorize"].append(seconds(lambda: vectorized(cr, ci, out=out)))
+        for name, way in ways.items():
+            times[name].append(seconds(way))
         if other:
             print("go", file=other.stdin, flush=True)
             times["numba"].append(json.loads(other.stdout.readline()))

@@ -243,15 +243,32 @@ int graph_stepped(struct compiler *c, uint32_t arg, enum dtype dtype, const stru
     return graph_find_or_add(c, &key, ret);
 }
 
+static uint32_t hash_shift(const struct near_shift *shift)
+{
+    _Static_assert(offsetof(struct near_shift, column) % sizeof(uint64_t) == 0, "of whole words");
+    uint64_t hash = 0;
+    for (size_t i = 0; i < offsetof(struct near_shift, column); i += sizeof(hash)) {
+        uint64_t word;
+        memcpy(&word, (const char *)shift + i, sizeof(word));
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return (uint32_t)hash;
+}
+
 static int shift_intern(struct compiler *c, const struct near_shift *shift, uint16_t *ret)
 {
     struct graph *g = &c->graph;
-    if (g->shifts == NULL)
+    if (g->shifts == NULL) {
         g->shifts = arena_take(&c->arena, EXPR_MAX_SHIFTS * sizeof(struct near_shift *));
-    if (g->shifts == NULL)
+        g->shift_hashes = arena_take(&c->arena, EXPR_MAX_SHIFTS * sizeof(*g->shift_hashes));
+    }
+    if (g->shifts == NULL || g->shift_hashes == NULL)
         return compiler_no_memory(c);
+    uint32_t hash = hash_shift(shift);
     for (*ret = 0; *ret < g->n_shifts; (*ret)++)
-        if (memcmp(g->shifts[*ret], shift, offsetof(struct near_shift, column)) == 0)
+        if (g->shift_hashes[*ret] == hash &&
+            memcmp(g->shifts[*ret], shift, offsetof(struct near_shift, column)) == 0)
             return 0;
     if (g->n_shifts == EXPR_MAX_SHIFTS)
         return too_many(c, shift->column, "offsets of near()", EXPR_MAX_SHIFTS);
@@ -259,6 +276,7 @@ static int shift_intern(struct compiler *c, const struct near_shift *shift, uint
     if (copy == NULL)
         return compiler_no_memory(c);
     *copy = *shift;
+    g->shift_hashes[g->n_shifts] = hash;
     g->shifts[g->n_shifts++] = copy;
     return 0;
 }

@@ -149,6 +149,7 @@ struct graph {
     uint32_t bucket_mask;
     uint16_t n_nodes, capacity, n_shapes;
     struct near_shift **shifts; /* different ones; NULL: none yet */
+    uint32_t *shift_hashes;
     uint16_t n_shifts;
     uint16_t n_loops;
     struct window **windows; /* different ones; NULL: none yet */

@@ -74,3 +74,43 @@ def test_the_time_that_planning_takes_is_a_users(start):
         assert hold["limit"] == 100_000_000 and hold["use"] > 50_000_000
         np.testing.assert_array_equal(w.compute("a+1", a=np.arange(3.0)), np.arange(3.0) + 1)
         assert "plan_ns" in daemon.ctl("users", "--limits").stdout
+
+
+def nears(rows, columns, of="a"):
+    return "+".join(f"near({of},{i},{k})" for i in range(rows) for k in range(columns))
+
+
+COSTLY = {  # as many of something as a program may have, or more, and how it ends
+    "16 outputs of 484 neighbours": ([nears(22, 22)] * 16, None),
+    "16 outputs of 900 neighbours": ([nears(30, 30)] * 16, "limit-exceeded"),
+    "neighbours of ever others": ([nears(20, 20, f"a*{k}") for k in range(16)], "limit-exceeded"),
+    "16 outputs of 16384 characters": (["+".join(["a"] * 8000)] * 16, "limit-exceeded"),
+    "functions of functions": (["g0(x)=x+1;" + "".join(
+        f"g{i}(x)=g{i - 1}(x)+g{i - 1}(x);" for i in range(1, 12)) + "g11(a)"], None),
+    "ever other terms": (["*".join(f"(a+{1000*k + i})" for i in range(1000)) for k in range(16)],
+                         "limit-exceeded"),
+    "choices": ([f"select([{','.join(f'a>{i}' for i in range(60))}],"
+                 f"[{','.join(f'a*{i}' for i in range(60))}],0)"] * 16, None),
+    "walks over 31 axes": (["+".join(f"var(b,axis={i},keepdims=True)" for i in range(N_AXES))],
+                           "too-large-for-pool"),
+}
+
+
+def test_the_most_costly_programs_are_planned_in_a_tenth_of_a_second(start):
+    """Of a processor, as the daemon counts it; what makes them costly has limits (test_steps.c)."""
+    daemon = start()
+    args = {"a": {"dtype": "<f4", "shape": [4096, 4096]}}
+    many = {"b": {"dtype": "<f4", "shape": [2] * N_AXES}}
+    with daemon.connect() as w:
+        before = 0
+        for name, (texts, code) in COSTLY.items():
+            found = None
+            try:
+                w.call("job.plan", args=many if "b," in texts[0] else args,
+                       outputs=[{"expr": text} for text in texts])
+            except wire.Error as error:
+                found = error.code
+            assert found == code, name
+            use = w.call("server.users")["users"][0]["holds"]["plan_ns"]["use"]
+            assert use - before < 100e6, name
+            before = use
