@@ -4,6 +4,9 @@ gd.vectorize, both with two real numbers and with a complex one, which should co
 mandelbrot.py SIDE [ROUNDS [PYTHON]], with a daemon. PYTHON has numpy and numba. The least of the rounds
 counts; NumPy, which takes minutes, has one, of at most 2048 points. All have the coordinates of a row
 and of a column.
+
+Of 1536 x 1536 on two cores of an EPYC the complex text took 0.98 of the real one's time, gd.vectorize
+1.08, of a complex number 1.13, with abs(z) in each step 1.29, and NumPy 17.
 """
 
 import json

@@ -7,6 +7,12 @@ with files are mapped and written through the page cache, as the daemon's are.
 
 The limit is stencil_loops, where that is built (ninja all): plain loops in C, by two threads over the
 same tiles, of a copy, a step, and eight steps that are taken while a tile is in the cache.
+
+Of 16384 x 16384 on two cores of an EPYC: file to file sqrt took 0.95 of the stencil's time, the loops
+1.23 of it, NumPy 2.7; in memory a copy 0.79, the loops' step 1.22, NumPy 9.6. Eight steps took 1.77 of
+it with files, and the loops 1.50; in memory 6.95, and the loops 5.59. There two cores move 46 GB/s, so
+that a step is bound by memory no longer: one that is taken in the cache costs the loops 0.57 of one
+from memory, and eight cannot take 1.3 times one. Where memory is slower beside the cores they can.
 """
 
 import json
