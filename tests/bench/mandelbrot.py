@@ -1,5 +1,6 @@
 """The Mandelbrot set of SIDE x SIDE points in float64, 256 steps at most, by iterate() and by
-gd.vectorize, both with two real numbers and with a complex one, which should cost the same; NumPy with masks and, where another Python has it, Numba on two threads, in one run.
+gd.vectorize, both with two real numbers and with a complex one, which should cost the same; NumPy
+with masks and, where another Python has it, Numba on two threads, in one run.
 
 mandelbrot.py SIDE [ROUNDS [PYTHON]], with a daemon. PYTHON has numpy and numba. The least of the rounds
 counts; NumPy, which takes minutes, has one, of at most 2048 points. All have the coordinates of a row
