@@ -152,18 +152,10 @@ static int emit_nexts(struct looping *l, unsigned base)
     return r;
 }
 
-static bool changes_any(const struct looping *l)
-{
-    const struct graph *g = &l->e->c->graph;
-    for (unsigned i = 0; i < l->n_states; i++)
-        if (&g->nodes[l->states[i].next] != l->states[i].state)
-            return true;
-    return false;
-}
-
-static int emit_changes(struct looping *l, const struct operand *until)
+static int emit_changes(struct looping *l, const struct operand *until, bool *ret_is_changed)
 {
     struct graph *g = &l->e->c->graph;
+    *ret_is_changed = false;
     for (unsigned i = 0; i < l->n_states; i++) {
         const struct graph_node *state = l->states[i].state;
         if (&g->nodes[l->states[i].next] == state)
@@ -171,6 +163,7 @@ static int emit_changes(struct looping *l, const struct operand *until)
         struct insn *insn = emit_next_insn(l->e);
         if (insn == NULL)
             return GAD_LIMIT_EXCEEDED;
+        *ret_is_changed = true;
         struct operand own = {OPERAND_REGISTER, state->dtype, state->register_index};
         insn->compute = state->dtype;
         insn->dst = own;
@@ -236,10 +229,9 @@ int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned bas
     struct graph *g = &e->c->graph;
     struct graph_node *n = &g->nodes[loop], *until = &g->nodes[n->src[0]];
     struct looping l = {.e = e, .pass = pass, .loop = loop};
-    bool is_endless = until->kind == NODE_CONST && until->value.u64 == 0;
+    bool is_changed, is_endless = until->kind == NODE_CONST && until->value.u64 == 0;
     look_at(g, loop);
     list_states(&l);
-    bool is_changed = changes_any(&l); /* else nobody reads the condition */
     int r = begin_states(&l);
     if (r)
         return r;
@@ -248,13 +240,13 @@ int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned bas
     e->is_in_loop = true;
     count_steps_uses(g, loop);
     r = emit_tree(e, pass, n->src[0], base);
-    if (r == 0 && is_changed && !is_endless)
+    if (r == 0 && !is_endless)
         r = emit_operand(e, pass, until, &made.until);
     made.n_until = e->draft.n_insns - made.first_insn;
     if (r == 0)
         r = emit_nexts(&l, base);
     if (r == 0)
-        r = emit_changes(&l, &made.until);
+        r = emit_changes(&l, &made.until, &is_changed);
     e->is_in_loop = false;
     if (r)
         return r;
