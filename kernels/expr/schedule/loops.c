@@ -152,18 +152,31 @@ static int emit_nexts(struct looping *l, unsigned base)
     return r;
 }
 
-static int emit_changes(struct looping *l, const struct operand *until, bool *ret_is_changed)
+static bool is_changed(const struct looping *l, unsigned i)
 {
-    struct graph *g = &l->e->c->graph;
-    *ret_is_changed = false;
+    return &l->e->c->graph.nodes[l->states[i].next] != l->states[i].state;
+}
+
+static bool is_any_changed(const struct looping *l)
+{
+    for (unsigned i = 0; i < l->n_states; i++)
+        if (is_changed(l, i))
+            return true;
+    return false;
+}
+
+/* Where nothing changes, one state is set to itself by the condition: what it reads is an input of
+ * the program, and its shape one of the result's. */
+static int emit_changes(struct looping *l, const struct operand *until)
+{
+    bool is_any = is_any_changed(l) || until->kind == OPERAND_NONE;
     for (unsigned i = 0; i < l->n_states; i++) {
         const struct graph_node *state = l->states[i].state;
-        if (&g->nodes[l->states[i].next] == state)
+        if (!is_changed(l, i) && (is_any || i > 0))
             continue;
         struct insn *insn = emit_next_insn(l->e);
         if (insn == NULL)
             return GAD_LIMIT_EXCEEDED;
-        *ret_is_changed = true;
         struct operand own = {OPERAND_REGISTER, state->dtype, state->register_index};
         insn->compute = state->dtype;
         insn->dst = own;
@@ -229,7 +242,7 @@ int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned bas
     struct graph *g = &e->c->graph;
     struct graph_node *n = &g->nodes[loop], *until = &g->nodes[n->src[0]];
     struct looping l = {.e = e, .pass = pass, .loop = loop};
-    bool is_changed, is_endless = until->kind == NODE_CONST && until->value.u64 == 0;
+    bool is_endless = until->kind == NODE_CONST && until->value.u64 == 0;
     look_at(g, loop);
     list_states(&l);
     int r = begin_states(&l);
@@ -246,13 +259,15 @@ int loops_emit(struct emitter *e, struct pass *pass, uint16_t loop, unsigned bas
     if (r == 0)
         r = emit_nexts(&l, base);
     if (r == 0)
-        r = emit_changes(&l, &made.until, &is_changed);
+        r = emit_changes(&l, &made.until);
     e->is_in_loop = false;
     if (r)
         return r;
     made.n_insns = e->draft.n_insns - made.first_insn;
+    if (!is_any_changed(&l))
+        made.n_steps = 1;
     e->used_registers = held;
     end_states(&l);
     emit_set_done(n, true);
-    return is_changed ? add_loop(&l, &made) : 0;
+    return made.n_insns > 0 ? add_loop(&l, &made) : 0;
 }

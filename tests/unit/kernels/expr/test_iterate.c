@@ -83,6 +83,8 @@ Test(expr_iterate, a_state_has_the_dtype_of_all_that_it_is_given)
         {"iterate(5, f8 = f8 + index(0))", "float64 (3, 4)"},
         {"iterate(5, f8 = f8 + 1, until = False)", "float64 (3, 4)"},
         {"iterate(5, f8 = f8 + 1, until = True)", "float64 (3, 4)"},
+        {"iterate(5, row = row, until = b)", "float64 (3, 4)"}, /* nothing changes */
+        {"iterate(5, f4 = f4, f8 = f8, until = f4 > f8)", "float32 (3, 4)"},
         {"iterate(5, f8 = f8)", "float64 (3, 4)"},
         {"sum(iterate(5, f8 = f8 + mean(row)), axis=0)", "float64 (4,)"},
     };
