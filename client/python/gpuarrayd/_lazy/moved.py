@@ -87,7 +87,9 @@ class Moved(Source):
         as that one's is."""
         found = made.get(id(self))
         if found is None:
-            found = made[id(self)] = self._made(session, made, request)
+            joined: Any = _of_files(self)
+            found = made[id(self)] = self._made(session, made, request) if joined is None \
+                else joined.__gad_source__(session)
         return found
 
     def _made(self, session: "_core.Session", made: "dict[int, _core.Array]",
@@ -237,25 +239,39 @@ def _of_files(moved: Moved) -> Source | None:
     attributes into files; None where it is another thing, or there is nothing to be carried."""
     from .leaves import FileSource
     from .many import open_many
-    nodes = [piece.node for piece in moved.pieces]
-    first, at = nodes[0] if len(nodes) > 1 else None, 0
-    if not isinstance(first, FileSource):
+    pieces = sorted(moved.pieces, key=lambda piece: piece.start)
+    first = _file_of(pieces[0].node) if len(pieces) > 1 else None
+    if not isinstance(first, FileSource) or first.__gad_source__(current()).dimensions is None:
         return None
-    along = next((i for i, start in enumerate(moved.pieces[1].start) if start), 0)
-    for piece in moved.pieces:
-        node, sizes = piece.node, list(moved.shape)
+    along = next((i for i, start in enumerate(pieces[1].start) if start), 0)
+    places, at = [], 0
+    for piece in pieces:
+        node, sizes = _file_of(piece.node), list(moved.shape)
         start = [at if i == along else 0 for i in range(len(sizes))]
-        sizes[along] = node.shape[along] if len(node.shape) == len(sizes) else -1
+        sizes[along] = node.shape[along] if node and len(node.shape) == len(sizes) else -1
         if not isinstance(node, FileSource) or node.masking != first.masking \
                 or node.dtype != moved.dtype \
                 or node.shape != tuple(sizes) or piece.start != tuple(start) \
                 or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
             return None
         at += sizes[along]
-    if at != moved.shape[along] or first.__gad_source__(current()).dimensions is None:
+        places.append(node.place)
+    if at != moved.shape[along]:
         return None
-    places = [node.place for node in nodes if isinstance(node, FileSource)]
     return open_many(places, along, False, bool(first.masking))
+
+
+def _file_of(node: Node) -> Node | None:
+    """Itself, or a part of a file as a file's; None: a view with other axes."""
+    from .leaves import FileSource
+    if not isinstance(node, ViewSource) or not isinstance(node.base, FileSource):
+        return node
+    axes, base = node.axes, node.base
+    if [axis for axis, _, _ in axes] != list(range(len(base.shape))) \
+            or any(step < 1 for _, _, step in axes):
+        return None
+    return base.selected(tuple([(first, step, count) for first, (_, count, step)
+                                in zip(node.start, axes, strict=True)]))
 
 
 def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":

@@ -253,6 +253,16 @@ def test_python_saves_them_too(gd, source, tmp_path):
     assert opened(tmp_path / "p.nc").m.units == "m s-1"
     gd.save(f"{tmp_path}/j.nc:/t", gd.concatenate([t, t]))
     xarray.testing.assert_equal(opened(tmp_path / "j.nc").t, xarray.concat([want.t] * 2, "time"))
+    gd.save(f"{tmp_path}/k.nc:/k", gd.concatenate([w, w]) * 2)
+    xarray.testing.assert_equal(opened(tmp_path / "k.nc").k, xarray.concat([want.w] * 2, "time") * 2)
+    for shift, axis, dim in ((2, -1, "lon"), (-1, 0, "time")):
+        rolled = gd.roll(w, shift, axis)
+        out = tmp_path / f"{dim}.nc"
+        gd.save({f"{out}:/r": rolled, f"{out}:/q": gd.sqrt(rolled * rolled)})
+        again, known = opened(out), want.w.roll({dim: shift}, roll_coords=True)
+        xarray.testing.assert_equal(again.r, known)
+        xarray.testing.assert_allclose(again.q, abs(known))
+        assert again.r.units == "m s-1"
     opened_again = gd.open(f"{tmp_path}/o.nc:/t")
     assert np.array_equal(np.asarray(opened_again), want.t, equal_nan=True)
 
