@@ -96,13 +96,13 @@ COSTLY = {  # as many of something as a program may have, or more, and how it en
 }
 
 
-def test_the_most_costly_programs_are_planned_in_a_tenth_of_a_second(start):
-    """Of a processor, as the daemon counts it; what makes them costly has limits (test_steps.c)."""
+def test_the_most_costly_programs_are_planned_or_refused(start):
+    """What makes them costly has limits, and steps of planning are counted (test_steps.c): how long
+    that takes is told (kernels/SEMANTICS.md)."""
     daemon = start()
     args = {"a": {"dtype": "<f4", "shape": [4096, 4096]}}
     many = {"b": {"dtype": "<f4", "shape": [2] * N_AXES}}
     with daemon.connect() as w:
-        before = 0
         for name, (texts, code) in COSTLY.items():
             found = None
             try:
@@ -111,6 +111,3 @@ def test_the_most_costly_programs_are_planned_in_a_tenth_of_a_second(start):
             except wire.Error as error:
                 found = error.code
             assert found == code, name
-            use = w.call("server.users")["users"][0]["holds"]["plan_ns"]["use"]
-            assert use - before < 100e6, name
-            before = use
