@@ -9,6 +9,7 @@ them.
 
 from __future__ import annotations
 
+import copy as _copy
 import sys as _sys
 from collections.abc import Sequence as _Sequence
 from types import ModuleType as _ModuleType
@@ -98,7 +99,10 @@ def asarray(obj: _Any, /, *, dtype: _npt.DTypeLike | None = None, device: str | 
     if copy is False and not isinstance(obj, _Lazy) and not hasattr(obj, "__array__"):
         raise _errors.BadArgument(f"asarray: {type(obj).__name__} is no array, and would be copied",
                                   argument="copy", expected="None or True", found="False")
-    made = _lazy(obj if isinstance(obj, _Lazy) or not copy else _np.array(obj))
+    if isinstance(obj, _Lazy):
+        made = _copy.copy(obj) if copy else obj
+    else:
+        made = _lazy(_np.array(obj) if copy else obj)
     return made if dtype is None or made.dtype == dtype else made.astype(dtype)
 
 

@@ -256,17 +256,23 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     def __getitem__(self, key: object) -> Self:
         node = indexed(self._node, key)
-        return self if node is self._node else self._of(node)
+        return self._of(node)  # one of its own, which stays as it is when this one is assigned to
 
     def __setitem__(self, key: object, value: Any) -> None:
         """x[mask] = number: this lazy becomes gd.where(mask, number, x), of its own dtype. What was
-        made of it before, parts of it too, stays as it was. All else is refused."""
+        made of it before, parts of it too, stays as it was; so does a file. A number that does not
+        fit is cast as astype() does. All else is refused, and of a file of mode "r+", which would
+        stay as it was in silence."""
         from .._functions.functions import where
         if not isinstance(key, (Lazy, np.ndarray)) or key.dtype != bool \
                 or key.shape != self.shape or np.shape(value) != ():
             refuse_assignment()
-        self._node = where(key, value, self).astype(self.dtype)._node
-        self._written = None
+        if getattr(self._node, "mode", "r") != "r":
+            refuse_assignment()
+        number = value.astype(self.dtype) if isinstance(value, Lazy) \
+            else np.asarray(value).astype(self.dtype)[()]
+        mask = key if isinstance(key, Lazy) else key.copy()
+        self._node, self._written = where(mask, number, self).astype(self.dtype)._node, None
 
     def astype(self, dtype: npt.DTypeLike, order: str = "K", casting: str = "unsafe",
                subok: bool = True, copy: bool = True) -> Self:
@@ -347,7 +353,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
             found="a lazy expression")
 
     def __copy__(self) -> Self:
-        return self
+        return self._of(self._node)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
         from . import pickling as _pickling
@@ -450,10 +456,13 @@ def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None =
         return MoveRequest(lazies, outs, engine, priority, label, tf32)
     if len(lazies) == 1:
         one = lazies[0]
-        if one._written is None:
-            [text], sources = written([one._node])
-            one._written = text, sources
-        texts, sources = [one._written[0]], one._written[1]
+        known, node = one._written, one._node
+        if known is None:
+            [text], sources = written([node])
+            known = text, sources
+            if one._node is node:
+                one._written = known
+        texts, sources = [known[0]], known[1]
     else:
         texts, sources = written([one._node for one in lazies])
     args = {name: source.argument() for name, source in sources.items()}

@@ -154,6 +154,12 @@ class FileSource(Source):
         now = _stamp(opened)
         return now is not None and now[:2] == self._stamp[:2] and now != self._stamp
 
+    def is_by_its_name(self) -> bool:
+        """Whether the name is still that of the file that is open."""
+        from .. import _session
+        opened = self.__gad_source__(_session.current())
+        return self._identity is not None and _identity(opened) == self._identity
+
     def __gad_sink__(self, session: "_core.Session") -> "_core.Array":
         if self.mode != "r+":
             raise errors.ReadOnly(f"{self.spec} was opened for reading; gd.open({self.spec!r}, "

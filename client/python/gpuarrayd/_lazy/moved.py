@@ -87,7 +87,9 @@ class Moved(Source):
         as that one's is."""
         found = made.get(id(self))
         if found is None:
-            joined: Any = _of_files(self)
+            joined: Any = None
+            if all(out is None or isinstance(out, To) for out in request.outs):
+                joined = _of_files(self)  # no result is written where it lies
             found = made[id(self)] = self._made(session, made, request) if joined is None \
                 else joined.__gad_source__(session)
         return found
@@ -240,16 +242,18 @@ def _of_files(moved: Moved) -> Source | None:
     from .leaves import FileSource
     from .many import open_many
     pieces = sorted(moved.pieces, key=lambda piece: piece.start)
-    first = _file_of(pieces[0].node) if len(pieces) > 1 else None
-    if not isinstance(first, FileSource) or first.__gad_source__(current()).dimensions is None:
+    source = getattr(pieces[0].node, "base", pieces[0].node) if len(pieces) > 1 else None
+    if not isinstance(source, FileSource) or source.__gad_source__(current()).dimensions is None:
         return None
+    first = _file_of(pieces[0].node)
     along = next((i for i, start in enumerate(pieces[1].start) if start), 0)
     places, at = [], 0
     for piece in pieces:
         node, sizes = _file_of(piece.node), list(moved.shape)
         start = [at if i == along else 0 for i in range(len(sizes))]
         sizes[along] = node.shape[along] if node and len(node.shape) == len(sizes) else -1
-        if not isinstance(node, FileSource) or node.masking != first.masking \
+        if not isinstance(first, FileSource) or not isinstance(node, FileSource) \
+                or node.masking != first.masking or not node.is_by_its_name() \
                 or node.dtype != moved.dtype \
                 or node.shape != tuple(sizes) or piece.start != tuple(start) \
                 or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
@@ -258,7 +262,7 @@ def _of_files(moved: Moved) -> Source | None:
         places.append(node.place)
     if at != moved.shape[along]:
         return None
-    return open_many(places, along, False, bool(first.masking))
+    return open_many(places, along, False, bool(source.masking))
 
 
 def _file_of(node: Node) -> Node | None:
@@ -270,8 +274,11 @@ def _file_of(node: Node) -> Node | None:
     if [axis for axis, _, _ in axes] != list(range(len(base.shape))) \
             or any(step < 1 for _, _, step in axes):
         return None
-    return base.selected(tuple([(first, step, count) for first, (_, count, step)
-                                in zip(node.start, axes, strict=True)]))
+    items = [(first, step, count) for first, (_, count, step) in zip(node.start, axes, strict=True)]
+    try:
+        return base.selected(tuple(items))
+    except errors.Error:
+        return None  # it has another name now, or none
 
 
 def _sink(session: "_core.Session", moved: Moved, out: Any) -> "_core.Array":

@@ -267,6 +267,24 @@ def test_python_saves_them_too(gd, source, tmp_path):
     assert np.array_equal(np.asarray(opened_again), want.t, equal_nan=True)
 
 
+def test_rolled_files_that_are_replaced_or_written(gd, source, tmp_path):
+    path, w = tmp_path / "w.nc", np.asarray(gd.open(f"{source}/c.nc:/w"))
+    with h5py.File(path, "w") as f:
+        f["w"], f["time"] = w, np.arange(3.0)
+        f["time"].make_scale()
+        f["w"].dims[0].attach_scale(f["time"])
+    x = gd.open(f"{path}:/w", "r+")
+    (gd.roll(x, 2, 0) * 2).compute(out=x)  # in place
+    assert np.array_equal(np.asarray(gd.open(f"{path}:/w")), np.roll(w, 2, 0) * 2)
+    x = gd.open(f"{path}:/w")
+    rolled, joined = gd.roll(x, 1, 1) + 1, gd.concatenate([x, x]) + 1
+    shutil.copy(source / "c.nc", tmp_path / "other.nc")
+    (tmp_path / "other.nc").rename(path)
+    before = np.roll(w, 2, 0) * 2  # of the file that is open
+    assert np.array_equal(rolled.compute(), np.roll(before, 1, 1) + 1)
+    assert np.array_equal(joined.compute(), np.concatenate([before, before]) + 1)
+
+
 def test_plain_sources_give_plain_results(daemon, tmp_path):
     np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
     daemon.ctl("convert", f"{tmp_path}/x.npy", f"{tmp_path}/o.h5:/x")

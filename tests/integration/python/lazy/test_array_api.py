@@ -1,6 +1,7 @@
 """gd.array_api has the names of the standard of 2025.12, but for those that the README's table tells
 of; and lazies have its protocol."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_refused(gd, call, error):
         call(gd)
 
 
-def test_numbers_under_a_mask(gd):
+def test_numbers_under_a_mask(gd, tmp_path):
     for dtype, value in itertools.product(("f8", "f4", "i2", "?"), (0, 1, np.int8(1))):
         a = (np.arange(12).reshape(3, 4) * 3 % 7 - 3).astype(dtype)
         x = gd.lazy(a.copy())
@@ -208,6 +209,16 @@ def test_numbers_under_a_mask(gd):
         x[a == 3], a[a == 3] = gd.sum(x).astype(dtype), a.sum().astype(dtype)
         assert x.dtype == dtype and np.array_equal(np.asarray(x), a)
         assert (before[1] == part + 1).compute().all(), "what was made of it before"
+    large = np.array([2**53 + 1, -1])
+    x, mask = gd.lazy(large), large < 0
+    others = [copy.copy(x), gd.array_api.asarray(x, copy=True), x[:]]
+    x[mask] = 1.0  # which float64 would not hold
+    mask[:] = True
+    assert np.array_equal(np.asarray(x), [2**53 + 1, 1])
+    assert all(np.array_equal(np.asarray(other), large) for other in others)
+    np.save(tmp_path / "x.npy", large)
+    with pytest.raises(gd.Unsupported, match="gd.where"):
+        gd.open(tmp_path / "x.npy", "r+")[large < 0] = 0
     for key, value in ((0, 1), (a > 0, [1]), (a[0] > 0, 1), (slice(None), 1), (np.ones((3, 4), int), 1)):
         with pytest.raises(gd.Unsupported, match="gd.where"):
             x[key] = value
