@@ -24,7 +24,7 @@ from .array import Lazy, lazy_call, lazy_pair
 from .array import lazy as as_lazy
 from .._functions.reducing import check_some
 from .results import compute_into
-from .unanswered import refuse
+from .unanswered import refuse, refuse_unusual
 
 _USUAL: dict[str, object] = {"where": True, "casting": "same_kind", "order": "K", "dtype": None,
                              "subok": True, "signature": None, "sig": None, "extobj": None}
@@ -249,6 +249,12 @@ def _of_matrices(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+           axis: int | None = None) -> Any:
+    refuse_unusual("cross", axisa=(axisa, -1), axisb=(axisb, -1), axisc=(axisc, -1))
+    return _of_matrices("standard", "cross")(a, b, axis=-1 if axis is None else axis)
+
+
 def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: object, *args: object,
                       **kwargs: object) -> Any:
     """In this process: a function of Python takes rows as they are."""
@@ -275,7 +281,7 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
     "gradient": _own(gradients.gradient), "repeat": derived.repeated,
     "unravel_index": _unravel_index,
     "cov": _of_matrices("spread", "cov"), "corrcoef": _of_matrices("spread", "corrcoef"),
-    "linalg.lstsq": _of_matrices("tall", "fitted"), "cross": _of_matrices("standard", "cross"),
+    "linalg.lstsq": _of_matrices("tall", "fitted"), "cross": _cross,
     "apply_along_axis": _apply_along_axis,
     "shape": lambda a: as_lazy(a).shape, "ndim": lambda a: as_lazy(a).ndim, "size": _size,
     "result_type": dtypes.result_type, "can_cast": dtypes.can_cast,

@@ -153,13 +153,24 @@ def fitted(a: Operand, b: Operand, rcond: float | None = None) -> tuple[Any, Any
     if isinstance(a, Lazy):
         return lstsq(a, b, rcond)
     matrix, right = np.asarray(a), lazy(b)
-    wide = matrix.astype(matrix.dtype if matrix.dtype.kind == "f" else "f8")
+    if matrix.ndim != 2:
+        raise errors.BadShape(f"lstsq: a has shape {matrix.shape}", argument="a",
+                              expected="a matrix", found=str(matrix.shape))
+    if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8:
+        raise errors.BadDtype(f"lstsq: a is {matrix.dtype.name}", argument="a",
+                              expected="real numbers of at most 64 bits", found=matrix.dtype.name)
+    is_narrow = matrix.dtype == right.dtype == np.float32
+    wide = matrix.astype("f4" if is_narrow else "f8")
+    if not np.isfinite(wide).all():
+        raise errors.BadArgument("lstsq: a has NaN or Inf", argument="a", expected="finite numbers",
+                                 found="NaN or Inf")
     n_rows, n = wide.shape
     if right.ndim not in (1, 2) or right.shape[0] != n_rows:
         raise errors.BadShape(f"lstsq: b has shape {right.shape}", argument="b",
                               expected=f"{n_rows} rows", found=str(right.shape))
     u, s, vt = NUMPY.linalg.svd(wide, full_matrices=False)
-    least = np.finfo(wide.dtype).eps * max(n_rows, n) if rcond is None else max(rcond, 0)
+    precision = np.finfo(wide.dtype).eps * max(n_rows, n)
+    least = precision if rcond is None or rcond < 0 else rcond
     rank = int(np.count_nonzero(s > least * s[:1]))
     x = lazy((vt[:rank].T / s[:rank]) @ u[:, :rank].T) @ right
     rest = ((right - lazy(wide) @ x) ** 2).sum(axis=0, keepdims=right.ndim == 1)

@@ -142,6 +142,13 @@ def test_fits_of_many_columns():
                 np.testing.assert_allclose(got, want, 1e-6, 1e-9)
     with pytest.raises(gd.BadShape, match="9 rows"):
         np.linalg.lstsq(np.ones((9, 2)), gd.lazy(np.ones(8)))
+    a, b = np.arange(27.0).reshape(9, 3), np.arange(9.0)
+    assert np.linalg.lstsq(a, gd.lazy(b), -1)[2] == np.linalg.lstsq(a, b, -1)[2] == 2
+    for bad, error in ((np.ones(9), gd.BadShape), (a * 1j, gd.BadDtype), (a * np.nan, gd.BadArgument)):
+        with pytest.raises(error):
+            np.linalg.lstsq(bad, gd.lazy(b))
+    with pytest.raises(gd.Unsupported, match="axisa"):
+        np.cross(gd.lazy(a), a, axisa=0)
     x, y = rng.normal(size=(2, 5, 3))
     np.testing.assert_allclose(np.cross(gd.lazy(x), y), np.cross(x, y))
     np.testing.assert_array_equal(np.apply_along_axis(np.sort, 0, gd.lazy(x)), np.sort(x, 0))
