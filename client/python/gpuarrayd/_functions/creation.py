@@ -32,7 +32,7 @@ indexing : {"xy", "ij"}
 sparse : bool
     Whether other axes have length 1, so that the arrays broadcast.
 copy : bool
-    Means nothing: lazies never change.
+    Means nothing: what is assigned to one lazy is seen by no other.
 dtype : data-type, optional
     None: NumPy's.
 order : {"C"}

@@ -40,7 +40,7 @@ period : number, optional
     After which everything is there again.
 window_shape : int or tuple of ints
 subok, writeable
-    Mean nothing: lazies are no ndarrays, and never change.
+    Mean nothing: lazies are no ndarrays.
 
 Returns
 -------

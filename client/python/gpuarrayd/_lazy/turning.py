@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +72,9 @@ class Turning(Held):
         return ravel(self, order)  # type: ignore[arg-type]
 
     def flatten(self, order: str = "C") -> Lazy:
-        """As ravel(): a lazy has no elements of its own that could be changed."""
-        return self.ravel(order)
+        """As ravel(), and a lazy of its own."""
+        found: Lazy = copy.copy(self.ravel(order))
+        return found
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Lazy:
         """Without axes of length 1, or without those that are named."""
