@@ -19,6 +19,12 @@ MAX_UNROLLED = 64
 SHORT = 8  # and are unrolled
 
 
+def _widened(names: Env, first: Env) -> Env:
+    """Real values of what is complex before the loop are complex, too."""
+    return {name: as_pair(value) if f"{name}.real" in first and can_be_state(value) else value
+            for name, value in names.items()}
+
+
 class Loops(Expressions):
     """What Tracer inherits."""
 
@@ -139,7 +145,7 @@ class Loops(Expressions):
         else:
             def follow(names: Env) -> Followed:
                 found = self._followed(node, {**env, **joined(names)}, index)
-                return found._replace(names=flat(found.names))
+                return found._replace(names=flat(_widened(found.names, first)))
             first = self._made(node, begun, first, follow)
         own: Env = dict(env)
         states = joined({key: loop.state(key, value) for key, value in first.items()})
@@ -150,6 +156,7 @@ class Loops(Expressions):
             loop.nexts[INDEX] = node_of(index + items.step)
         left = loop.state(LEFT, False, "bool")
         step = self._followed(node, own, index)
+        step = step._replace(names=_widened(step.names, first))
         grown = {name: as_pair(env[name]) for name in names
                  if name in first and isinstance(step.names.get(name), Pair)}
         if grown:  # real numbers that become complex are so from the beginning on

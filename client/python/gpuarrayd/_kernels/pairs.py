@@ -16,7 +16,7 @@ import numpy as np
 
 from .._lazy.array import Lazy, lazy_call
 from .._lazy.fitting import known_dtype
-from .values import OPERATORS, Pair, applied, as_pair, both, chosen, either, is_number
+from .values import OPERATORS, Pair, applied, as_pair, both, chosen, either, is_number, truth
 
 MAX_POWER = 100
 _SIGNS = {"FloorDiv": "//", "Mod": "%", "LShift": "<<", "RShift": ">>", "BitAnd": "&", "BitOr": "|",
@@ -41,8 +41,12 @@ def _call(name: str, *values: Any) -> Any:
     return applied(call, *values)
 
 
-def made(re: Any, im: Any = 0.0) -> Pair:
+def made(re: Any, im: Any = None) -> Pair:
     """complex(re, im): of two arrays in their common dtype, of integers float64."""
+    if im is None and isinstance(re, Pair):
+        return re
+    im = 0.0 if im is None else im
+    re, im = [float(one) if isinstance(one, int) else one for one in (re, im)]
     if isinstance(re, Pair) or isinstance(im, Pair):
         a, b = as_pair(re), as_pair(im)
         return Pair(_do("Sub", a.re, b.im) if isinstance(im, Pair) else a.re,
@@ -114,15 +118,10 @@ def operated(name: str, left: Any, right: Any) -> Any:
         return _raised(a, right)
     if name in ("Eq", "NotEq"):
         join = both if name == "Eq" else either
-        return join(*[one if isinstance(one, bool) else _truth(one) for one in (
-            _do(name, a.re, b.re), _do(name, a.im, b.im))])
+        return join(truth(_do(name, a.re, b.re)), truth(_do(name, a.im, b.im)))
     if name == "Pow":
         raise Refused("an exponent that is complex", "cmath.exp(w * cmath.log(z))")
     raise Refused(f"{_SIGNS.get(name, 'order')} of complex numbers", "abs(z), z.real or z.imag")
-
-
-def _truth(value: Any) -> Any:
-    return bool(value) if is_number(value) else value
 
 
 def _exp(z: Pair) -> Pair:
@@ -157,7 +156,7 @@ def _conjugate(z: Pair) -> Pair:
 
 
 def _checked(name: str, join: Callable[..., Any]) -> Callable[[Pair], Any]:
-    return lambda z: join(_truth(_call(name, z.re)), _truth(_call(name, z.im)))
+    return lambda z: join(truth(_call(name, z.re)), truth(_call(name, z.im)))
 
 
 _OF_PAIRS: dict[Any, Callable[..., Any]] = {

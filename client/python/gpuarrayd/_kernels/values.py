@@ -93,7 +93,8 @@ def joined(names: dict[str, Any]) -> dict[str, Any]:
     for key, value in names.items():
         name = key.removesuffix(".real")
         if name != key:
-            found[name] = Pair(value, names[f"{name}.imag"])
+            if f"{name}.imag" in names:  # one alone is of no name that is read
+                found[name] = Pair(value, names[f"{name}.imag"])
         elif not key.endswith(".imag"):
             found[key] = value
     return found
@@ -165,6 +166,8 @@ def opposite(a: Any) -> Any:
 
 def chosen(condition: Any, yes: Any, no: Any) -> Any:
     """Of two values by a condition."""
+    if not isinstance(condition, Lazy):
+        condition = truth(condition)
     if isinstance(condition, bool):
         return yes if condition else no
     if yes is no or _is_same(yes, no):

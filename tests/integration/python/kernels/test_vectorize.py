@@ -340,3 +340,39 @@ def test_what_complex_numbers_lack_is_refused(gd):
             gd.vectorize(compiled(f"def f(x):\n    {line}\n"))
         place, what = where.split(": ", 1)
         assert f":{place}: in f: {what}" in str(caught.value)
+
+
+def real_part_alone(x):
+    z, n = complex(x, 0.0), 0.0
+    for _ in range(20):
+        z = z * 0.5 + 1j
+        n = n + z.real
+    return n
+
+
+def complex_that_becomes_real(x):
+    z = 1j
+    for _ in range(20):
+        z = abs(z * 0.5 + x)
+    return abs(z)
+
+
+def chosen_complex(x):
+    w = 1 + 2j if x > 0 else 3 - 1j
+    v, s = 1 / w, cmath.sqrt(w)
+    return v.real + 2 * v.imag + s.real + s.imag + (100.0 if w == 1 + 2j else 0.0)
+
+
+def sign_of_nothing(x):
+    return cmath.phase(-complex(x, 0)) + (complex(x, 1) / TURN).real
+
+
+TURN = np.exp(1j)
+
+
+@pytest.mark.parametrize("function", [real_part_alone, complex_that_becomes_real, chosen_complex,
+                                      sign_of_nothing])
+def test_complex_names_are_pythons(gd, function):
+    x = np.array([0.3, -0.7, 1.2, -2.0])
+    got = gd.vectorize(function)(gd.lazy(x)).compute()
+    np.testing.assert_allclose(got, [function(float(one)) for one in x], 1e-12)
