@@ -83,7 +83,7 @@ DEVICE_CALL f32 fn_hypot_f32(f32 a, f32 b)
 DEVICE_CALL f64 fn_hypot_f64(f64 a, f64 b)
 {
     f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    bool is_alone = small <= large * 0x1p-60 && a == a && b == b;
+    bool is_alone = small <= large * 0x1p-28 && a == a && b == b;
     return is_alone ? large : hypot(a, b);
 }
 
