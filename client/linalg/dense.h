@@ -17,9 +17,8 @@ struct dense_product {
 int dense_multiply(const struct dense_product *product, const double *a, const double *b, double *c,
                    struct gad_error *error) GAD_MUST_CHECK;
 
-/* The lower half of a @ a.T of n x k, or with is_transposed of a.T @ a of k x n, times 1 and plus
- * beta
- * * ret. */
+/* The lower half of a @ a.T of n x k, or with is_transposed of a.T @ a of k x n, and of beta times
+ * what ret has, added. */
 int dense_gram(bool is_transposed, int64_t n, int64_t k, const double *a, double beta, double *ret,
                struct gad_error *error) GAD_MUST_CHECK;
 

@@ -4,12 +4,15 @@
 #include "client/linalg/tensor/modes.h"
 #include "client/linalg/dense.h"
 
+#include <string.h>
+
 int modes_gram(int64_t left, int64_t n, int64_t right, const double *t, double *ret_gram,
                struct gad_error *error)
 {
     if (right == 1) /* rows are next to each other: one product of all */
         return dense_gram(true, n, left, t, 0, ret_gram, error);
     int r = 0;
+    memset(ret_gram, 0, sizeof(*ret_gram) * (size_t)n * (size_t)n); /* of no elements, too */
     for (int64_t l = 0; l < left && r == 0; l++, t += n * right)
         r = dense_gram(false, n, right, t, l > 0, ret_gram, error);
     return r;

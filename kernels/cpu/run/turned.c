@@ -27,7 +27,7 @@
 #define LEAST_ROWS     8
 #define MAX_ITEM_BYTES 8
 
-_Static_assert(REDUCER_SHORT_ROW <= LANES, "every lane of a row that is not short has an element");
+_Static_assert(REDUCER_SHORT_ROW == LANES, "every lane of a row that is not short has an element");
 _Static_assert(MOST_ELEMENTS <= REDUCE_SUM_BLOCK, "a row is one block");
 _Static_assert(MOST_ELEMENTS *MAX_ITEM_BYTES *LEAST_ROWS <= BLOCK_BYTES, "some rows fit");
 
