@@ -5,14 +5,19 @@
  * left at the ends, because sizes are no multiple of a block's, are blocks of their own size.
  *
  *     +----+----+----+--+
- *     |    |    |    |  |     means       4 jobs at most, that read each element once
+ *     |    |    |    |  |     means       4 parts at most
  *     +----+----+----+--+    ------->     # # # #
  *     |    |    |    |  |                 # # # #
  *     +----+----+----+--+                 # # # #
  *     +----+----+----+--+
  *
- * NaN and the fill value that a source names are left out of the means. Nothing is in memory but
- * the means. --fast takes one element of each block: a view with steps.
+ * NaN and the fill value that a source names are left out of the means. To look for NaN takes as
+ * long again as adding up, and mostly there is none: so a large part is read in bands, the first a
+ * 16th of it, each next one as large as all before. A band of floats is added up as it is until a
+ * cell comes out as NaN; that band is then read again, and it and all that follow without NaN. So
+ * each element is read once, and where NaN is met at most half of them twice.
+ *
+ * Nothing is in memory but the means. --fast takes one element of each block: a view with steps.
  */
 #include "client/ctl/picture/preview.h"
 
@@ -26,6 +31,8 @@
 #define MOST_ASPECT 8  /* beyond it sides are drawn to different scales */
 #define EVEN_STEP   16 /* elements */
 #define LONG_STEP   64
+#define FIRST_BAND  16                 /* the part of the rows that it has */
+#define FEW         (INT64_C(1) << 22) /* elements, for which bands are not worth it */
 
 struct part { /* of one axis: n blocks of so many elements each */
     int64_t start, n, size;
@@ -38,6 +45,8 @@ struct reading {
     const struct gad_array_info *info;
     struct preview *preview;
     struct ctl_progress progress;
+    double n_before, n_now; /* elements: of parts that have been read, of the one that is */
+    bool skips_nan;         /* else there is none, or it shows */
 };
 
 static int64_t divide_up(int64_t n, int64_t by)
@@ -112,7 +121,23 @@ static const char *element_text(const struct gad_array_info *info)
     return is_float ? "where(x == f, nan, x)" : "where(x == f, nan, float64(x))";
 }
 
-static int run(const struct reading *r, struct gad_array *view, unsigned n_outputs,
+/* How far all parts are, in elements. */
+static void draw_progress(void *data, const struct gad_progress *now)
+{
+    struct reading *r = data;
+    const struct gad_picture *p = &r->preview->picture;
+    double n = (double)p->height * (double)p->width, size = gad_dtype_size(r->info->dtype);
+    if (now->n_tiles == 0 || r->preview->is_fast)
+        return;
+    double n_done = r->n_before + r->n_now * (double)now->tiles_done / (double)now->n_tiles;
+    const struct gad_progress all = {.tiles_done = (uint64_t)n_done,
+                                     .n_tiles = (uint64_t)n,
+                                     .read_bytes = (uint64_t)(n_done * size),
+                                     .total_bytes = (uint64_t)(n * size)};
+    ctl_progress_draw(&r->progress, &all);
+}
+
+static int run(struct reading *r, struct gad_array *view, unsigned n_outputs,
                const struct gad_output *outputs, struct gad_error *error)
 {
     const struct gad_scalar *fill = &r->info->exact_fill;
@@ -122,15 +147,14 @@ static int run(const struct reading *r, struct gad_array *view, unsigned n_outpu
         args[1].float_value = fill->float_value;
     else
         args[1].uint_value = fill->uint_value; /* or int_value, in one place with it */
-    bool is_shown = r->progress.is_shown;
     struct gad_job_options options = {
         .n_args = r->info->has_fill ? 2 : 1,
         .args = args,
         .n_outputs = n_outputs,
         .outputs = outputs,
         .label = "show",
-        .progress = is_shown ? ctl_progress_draw : NULL,
-        .progress_data = (void *)(uintptr_t)&r->progress,
+        .progress = r->progress.is_shown ? draw_progress : NULL,
+        .progress_data = r,
         .progress_ms = 100,
     };
     struct gad_job *job;
@@ -152,36 +176,75 @@ static void put(double *to, const struct gad_picture *p, const struct part *row,
                (size_t)column->n * sizeof(*to));
 }
 
-static int read_part(const struct reading *r, const struct part *row, const struct part *column,
+static bool has_nan(struct gad_array *from, int64_t n)
+{
+    const double *values = gad_array_data(from);
+    bool has = false;
+    for (int64_t i = 0; i < n; i++)
+        has |= isnan(values[i]);
+    return has;
+}
+
+static int read_part(struct reading *r, const struct part *row, const struct part *column,
                      struct gad_error *error)
 {
     static const char *const functions[] = {"mean", "min", "max"};
     const struct gad_picture *p = &r->preview->picture;
     size_t n_cells = (size_t)p->n_rows * p->n_columns;
-    bool is_float =
-        r->info->has_fill || r->info->dtype == GAD_FLOAT32 || r->info->dtype == GAD_FLOAT64;
     unsigned n = p->is_line ? 3 : 1;
     struct gad_output outputs[3] = {{.expr = NULL}};
     char texts[3][96];
     struct gad_array *view = NULL;
-    if (row->n == 0 || column->n == 0)
-        return 0;
+    bool skips_nan = r->skips_nan;
     int ret = view_of(r, row, column, &view, error);
     for (unsigned i = 0; i < n && !ret; i++) {
-        snprintf(texts[i], sizeof(texts[i]), "float64(%s%s(%s, axis=%s))", is_float ? "nan" : "",
+        snprintf(texts[i], sizeof(texts[i]), "float64(%s%s(%s, axis=%s))", skips_nan ? "nan" : "",
                  functions[i], element_text(r->info), p->is_line ? "1" : "(1, 3)");
         outputs[i].expr = texts[i];
         ret = (int)gad_array_new(r->client, GAD_FLOAT64, p->is_line ? 1 : 2,
                                  p->is_line ? &column->n : (int64_t[]){row->n, column->n},
                                  &outputs[i].to, error);
     }
+    r->n_now = (double)row->n * (double)row->size * (double)column->n * (double)column->size;
     if (!ret)
         ret = run(r, view, n, outputs, error);
+    if (!ret && !skips_nan)
+        r->skips_nan = has_nan(outputs[0].to, row->n * column->n);
     for (unsigned i = 0; i < n && !ret; i++)
         put(r->preview->numbers + i * n_cells, p, row, column, outputs[i].to);
     for (unsigned i = 0; i < n; i++)
         gad_array_release(outputs[i].to);
     gad_array_release(view);
+    return ret;
+}
+
+/* Again, if there has turned out to be NaN. Of single elements that is the same. */
+static int read_band(struct reading *r, const struct part *row, const struct part *column,
+                     struct gad_error *error)
+{
+    bool skips_nan = r->skips_nan;
+    int ret = read_part(r, row, column, error);
+    if (!ret && r->skips_nan && !skips_nan && !r->preview->is_fast)
+        ret = read_part(r, row, column, error);
+    r->n_before += r->n_now;
+    return ret;
+}
+
+static int read_bands(struct reading *r, const struct part *row, const struct part *column,
+                      struct gad_error *error)
+{
+    bool is_line = r->preview->picture.is_line;
+    const struct part *along = is_line ? column : row, *across = is_line ? row : column;
+    bool is_small = along->n * along->size < FEW / (across->n * across->size + 1);
+    int ret = 0;
+    for (int64_t done = 0, n; done < along->n && across->n > 0 && !ret; done += n) {
+        n = done > 0 ? done : divide_up(along->n, FIRST_BAND);
+        if (n > along->n - done || r->skips_nan || is_small || r->preview->is_fast)
+            n = along->n - done;
+        struct part band = {along->start + done * along->size, n, along->size,
+                            along->to + (unsigned)done};
+        ret = read_band(r, is_line ? row : &band, is_line ? &band : column, error);
+    }
     return ret;
 }
 
@@ -215,13 +278,17 @@ int preview_read(struct gad_client *client, struct gad_array *array,
         p->lows = ret->numbers + n;
         p->highs = ret->numbers + 2 * n;
     }
-    struct reading reading = {.client = client, .array = array, .info = info, .preview = ret};
+    struct reading reading = {.client = client,
+                              .array = array,
+                              .info = info,
+                              .preview = ret,
+                              .skips_nan = info->has_fill};
     ctl_progress_begin(&reading.progress, options->is_quiet);
     struct part rows[2], columns[2];
     cut(p->height, p->row_step, rows);
     cut(p->width, p->column_step, columns);
     for (unsigned i = 0; i < 4 && !r; i++)
-        r = read_part(&reading, &rows[i / 2], &columns[i % 2], error);
+        r = read_bands(&reading, &rows[i / 2], &columns[i % 2], error);
     ctl_progress_end(&reading.progress);
     return r;
 }

@@ -114,6 +114,21 @@ def test_an_image_in_a_terminal(daemon, folder):
     check_colours(pixels_of(screen, 2, 18, 62), waves[4::8, 4::8][:36, :62])
 
 
+@pytest.mark.parametrize("place", [3, 700, 1500, 2303])
+def test_nan_is_left_out_wherever_it_is(daemon, tmp_path, place):
+    """Large arrays are read in bands, without a look at NaN until there is some."""
+    image = np.repeat(np.repeat(np.arange(24 * 24, dtype="f4").reshape(24, 24), 96, 0), 96, 1)
+    line = np.repeat(np.arange(24, dtype="f4"), image.size // 24)
+    for name, a, at in ("image", image, (place, place)), ("line", line, (place * 2304 + 5,)):
+        np.save(tmp_path / "a.npy", a)
+        whole, code = on_a_terminal(daemon, tmp_path, "show", "a.npy", lines=28, NO_COLOR="1")
+        assert code == 0 and "0" in lines_of(whole)[-1], name
+        a[at] = np.nan
+        np.save(tmp_path / "a.npy", a)
+        screen, code = on_a_terminal(daemon, tmp_path, "show", "a.npy", lines=28, NO_COLOR="1")
+        assert code == 0 and lines_of(screen) == lines_of(whole), name
+
+
 def test_a_line_in_a_terminal(daemon, folder):
     walk = np.load(folder / "walk.npy")
     screen, code = on_a_terminal(daemon, folder, "show", "walk.npy", NO_COLOR="1")
