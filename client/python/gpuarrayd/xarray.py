@@ -126,6 +126,18 @@ class _Elements(indexing.ArrayApiIndexingAdapter):
         return adapter(self.array)._vindex_get(indexer)
 
 
+def _pointwise(adapter: Any, indexer: indexing.VectorizedIndexer) -> Any:
+    if isinstance(adapter.array, Lazy):
+        return _Elements(adapter.array)._vindex_get(indexer)
+    return _refuses_points(adapter, indexer)
+
+
+# xarray refuses such indices to all that has an array API, and has no place to say otherwise of
+# what is computed of a variable, and of a variable that has been read.
+_refuses_points = indexing.ArrayApiIndexingAdapter._vindex_get
+indexing.ArrayApiIndexingAdapter._vindex_get = _pointwise  # type: ignore[method-assign, assignment]
+
+
 class _Store(AbstractDataStore):
     """A group of a file, as it is stored."""
 

@@ -1,4 +1,4 @@
-"""gd.gradient(f, dx, dy): numpy.gradient, of kernels of three elements in one pass; places along an
+"""gd.gradient(f, dx, dy): numpy.gradient, of an element's neighbours in one pass; places along an
 axis that are not evenly spaced are arrays of coefficients beside f, as long as the axis."""
 
 from __future__ import annotations
@@ -79,11 +79,12 @@ def _slope_at(x: Lazy, axis: int, places: npt.NDArray[np.float64], edge_order: i
 
 
 def _slope(x: Lazy, axis: int, step: float, edge_order: int) -> Lazy:
-    """With the element at an end beyond it the difference there is of one step, not two."""
-    def kernel(*numbers: float) -> Lazy:
-        return correlate(x, np.array(numbers), axis)
+    """With the element at an end beyond it the difference there is of one step, not two. The
+    element in the middle is not read, for it may be NaN, and its slope is not."""
+    before, behind = (near(x, *(sign if one == axis else 0 for one in range(x.ndim)))
+                      for sign in (-1, 1))
     place, last = index(axis), x.shape[axis] - 1
-    inner = kernel(-0.5 / step, 0, 0.5 / step)
+    inner = (behind - before) * (0.5 / step)
     if edge_order == 1:
         return where((place == 0) | (place == last), inner * 2, inner)
     first = correlate(x, np.array([-1.5, 2, -0.5]) / step, axis, origin=-1)

@@ -131,6 +131,12 @@ class Reductions(Held):
         from .._functions.einsum import trace
         return trace(self, offset, axis1, axis2, dtype, out)  # type: ignore[return-value, arg-type]
 
+    def argsort(self, axis: int | None = -1, kind: str | None = None, order: None = None, *,
+                stable: bool | None = None) -> Self:
+        """The indices that sort along an axis; see gd.argsort()."""
+        from .._functions.sorting import argsort
+        return argsort(self, axis, kind, order, stable=stable)  # type: ignore[return-value, arg-type]
+
     def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
         """Where elements would be put into this; see gd.searchsorted()."""
         from .._functions.counts import searched

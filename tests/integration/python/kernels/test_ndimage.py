@@ -88,8 +88,10 @@ def test_windows_of_windows_and_of_what_passes_make(gd):
 
 def test_gradient(gd):
     rng = np.random.default_rng(3)
+    holes = rng.normal(size=(9, 12))
+    holes[[0, 2, 5, 8], [0, 3, 11, 7]], holes[4, 6] = np.nan, np.inf
     for u in (rng.normal(size=(7, 9)), rng.integers(0, 99, (5, 6, 4)), rng.normal(size=40),
-              rng.normal(size=(6, 5)).astype("f4")):
+              rng.normal(size=(6, 5)).astype("f4"), holes):
         for words, more in (((), {}), ((0.5,), {"edge_order": 2}), ((), {"axis": -1}),
                             ([1.5, 2, 3][:u.ndim], {}),
                             ([np.arange(n) * (3 if n % 2 else 1) + rng.random(n) * (n % 2)
