@@ -296,6 +296,10 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
         """The elements as lists of Python's numbers; computes."""
         return np.asarray(self.compute()).tolist()
 
+    def view(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """The bytes of the elements as another dtype's; computes. Zarr packs chunks of it."""
+        return np.asarray(self.compute()).view(dtype)
+
     # The array API's protocol.
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:

@@ -6,7 +6,7 @@ Every one of them is also a function, gd.mean(x, axis=0), whose module has its t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
@@ -135,7 +135,8 @@ class Reductions(Held):
                 stable: bool | None = None) -> Self:
         """The indices that sort along an axis; see gd.argsort()."""
         from .._functions.sorting import argsort
-        return argsort(self, axis, kind, order, stable=stable)  # type: ignore[return-value, arg-type]
+        x: Any = self
+        return argsort(x, axis, kind, order, stable=stable)  # type: ignore[return-value]
 
     def searchsorted(self, v: Operand, side: str = "left", sorter: Operand | None = None) -> Self:
         """Where elements would be put into this; see gd.searchsorted()."""

@@ -191,6 +191,22 @@ def _where(condition: object, x: object = None, y: object = None) -> Lazy:
     return lazy_call("where", condition, x, y)
 
 
+def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Computed, as float() is: whoever asks wants to go on by it."""
+    a, b = as_lazy(a1), as_lazy(a2)
+    if a.shape != b.shape:
+        return False
+    same = a == b
+    if equal_nan and a.dtype.kind == b.dtype.kind == "f":
+        same = same | (functions.isnan(a) & functions.isnan(b))
+    return bool(reductions.all(same))
+
+
+def _allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08,
+              equal_nan: bool = False) -> bool:
+    return bool(reductions.all(functions.isclose(a, b, rtol, atol, equal_nan)))
+
+
 def _clip(a: object, a_min: object = np._NoValue, a_max: object = np._NoValue, out: object = None,
           **kwargs: object) -> Any:
     limits: Any = {name: kwargs.pop(name) for name in ("min", "max")
@@ -264,7 +280,8 @@ def _apply_along_axis(func1d: Callable[..., Any], axis: int, arr: object, *args:
 
 _BY_NAME: dict[str, Callable[..., Any]] = {
     "where": _where, "clip": _clip, "round": _round, "around": _round, "round_": _round,
-    "select": functions.select, "isclose": functions.isclose, "nan_to_num": functions.nan_to_num,
+    "select": functions.select, "isclose": functions.isclose,
+    "allclose": _allclose, "array_equal": _array_equal, "nan_to_num": functions.nan_to_num,
     "sinc": _of_one("sinc"), "fix": _of_one("trunc"), "isposinf": _of_one("isposinf"),
     "isneginf": _of_one("isneginf"), "astype": _astype, "linalg.norm": _own(functions.norm),
     **{name: _own(getattr(module, name))

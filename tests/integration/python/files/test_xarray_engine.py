@@ -126,6 +126,17 @@ def test_what_is_lazy_stays_lazy(gd, stored):
     xarray.testing.assert_identical(again.as_numpy(), wanted[["t"]])
 
 
+def test_what_is_computed_is_written(gd, stored, tmp_path):
+    """By xarray's own writers, which ask whether chunks are empty."""
+    path, engine = stored
+    made = (xarray.open_dataset(path, engine="gpuarrayd")[["t"]] * 2).drop_encoding()
+    wanted = (xarray.open_dataset(path, engine=engine)[["t"]] * 2).load()
+    made.to_netcdf(tmp_path / "made.nc")
+    xarray.testing.assert_identical(xarray.open_dataset(tmp_path / "made.nc").load(), wanted)
+    made.to_zarr(tmp_path / "made.zarr")
+    xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "made.zarr").load(), wanted)
+
+
 def test_blocks_of_dask(gd, stored):
     pytest.importorskip("dask")
     path, engine = stored
