@@ -3,7 +3,8 @@
  *     t                           all that t has
  *     float32(t)                  the same, but for how its elements are stored
  *     mean(t, axis=0)             the axes that are left, and of some reductions the units
- *     sqrt(mean(t*t, axis=0))     the axes that are left, where all reductions take the same
+ *     sqrt(mean(t*t, axis=0))     the axes that are left, where all reductions take the same, or
+ *                                 leave a number; those that are kept have a name alone
  *     (t - mean(t, axis=0)) / s   the axes, if all sources of the result's shape agree on them
  *
  * Axes keep their names where an expression has functions of elements and reductions alone, and the
@@ -84,12 +85,21 @@ static struct gad_array *source_named(const struct gad_job_options *options,
 
 /* ---- Names of axes ---- */
 
+/* Axes of a source that are not the result's: `out` are gone, `ones` are of length 1 and have a
+ * name alone. */
+struct reduced {
+    uint32_t out, ones;
+};
+
 /* What is known of one source along one axis, of the array and in the result. */
-static bool add_axis(struct carried *carried, int to_axis, const struct gad_array *source, int axis)
+static bool add_axis(struct carried *carried, int to_axis, const struct gad_array *source, int axis,
+                     bool is_one)
 {
     const char *name = source->meaning ? source->meaning->dimensions[axis] : NULL;
     if (!name || !(carried->dimensions[to_axis] = strdup(name)))
         return false;
+    if (is_one)
+        return true;
     carried->coordinates[to_axis] = format_coordinate(source, axis);
     carried->limits.is_unlimited[to_axis] = source->meaning->limits.is_unlimited[axis];
     carried->limits.chunks[to_axis] = source->meaning->limits.chunks[axis];
@@ -98,14 +108,15 @@ static bool add_axis(struct carried *carried, int to_axis, const struct gad_arra
 
 /* Axes of the source in their order, but for those that are left out. */
 static void add_axes(struct carried *carried, const struct array *to,
-                     const struct gad_array *source, uint32_t left_out)
+                     const struct gad_array *source, const struct reduced *reduced)
 {
     int n = 0;
     for (int i = 0; i < source->info.ndim; i++) {
-        if (left_out >> i & 1)
+        bool is_one = reduced->ones >> i & 1;
+        if (reduced->out >> i & 1)
             continue;
-        if (n == to->ndim || to->shape[n] != source->info.shape[i] ||
-            !add_axis(carried, n, source, i))
+        if (n == to->ndim || to->shape[n] != (is_one ? 1 : source->info.shape[i]) ||
+            !add_axis(carried, n, source, i, is_one))
             return;
         n++;
     }
@@ -140,15 +151,26 @@ struct reduction {
     bool keeps_axes;
 };
 
+static uint32_t all_axes(int ndim)
+{
+    return ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
+}
+
+static struct reduced reduced_by(const struct reduction *reduction)
+{
+    if (reduction->keeps_axes)
+        return (struct reduced){.ones = reduction->axes};
+    return (struct reduced){.out = reduction->axes};
+}
+
 /* "0", "-1", "(0, 1)", "None": which axes. Returns what follows; NULL: it is none of these. */
 static const char *read_axes(const char *at, int ndim, uint32_t *ret_axes)
 {
     struct word word;
     const char *after = read_word(at, &word);
-    uint32_t all = ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
     *ret_axes = 0;
     if (is(&word, "None")) {
-        *ret_axes = all;
+        *ret_axes = all_axes(ndim);
         return after;
     }
     at = skip_blanks(at);
@@ -181,7 +203,8 @@ static const char *skip_argument(const char *at)
  * it is something else. */
 static const char *read_options(const char *at, int ndim, struct reduction *ret)
 {
-    ret->axes = ndim >= 32 ? UINT32_MAX : (UINT32_C(1) << ndim) - 1;
+    ret->axes = all_axes(ndim);
+    ret->keeps_axes = false;
     for (int place = 0; *at == ','; place++) {
         struct word name, value;
         const char *after = read_word(at + 1, &name);
@@ -318,11 +341,12 @@ static bool has_names(const struct gad_array *array)
 }
 
 /* Another source of the same shape: what it says otherwise is dropped. False: other names. */
-static bool agrees(struct carried *carried, const struct gad_array *other, uint32_t left_out)
+static bool agrees(struct carried *carried, const struct gad_array *other,
+                   const struct reduced *reduced)
 {
     for (int i = 0, n = 0; i < other->info.ndim; i++) {
         const char *name = other->meaning->dimensions[i];
-        if (left_out >> i & 1)
+        if (reduced->out >> i & 1)
             continue;
         if (!name || strcmp(name, carried->dimensions[n]) != 0)
             return false;
@@ -332,7 +356,9 @@ static bool agrees(struct carried *carried, const struct gad_array *other, uint3
             !(theirs && coordinates_are_equal(own, theirs) && coordinates_go_together(own, theirs)))
             carried->coordinates[n] = coordinate_free(own);
         coordinate_free(theirs);
-        carried->limits.is_unlimited[n++] |= other->meaning->limits.is_unlimited[i];
+        if (!(reduced->ones >> i & 1))
+            carried->limits.is_unlimited[n] |= other->meaning->limits.is_unlimited[i];
+        n++;
     }
     return true;
 }
@@ -341,7 +367,7 @@ static bool agrees(struct carried *carried, const struct gad_array *other, uint3
  * all agree. False: there is no such source. */
 static bool add_common_axes(struct carried *carried, const struct gad_job_options *options,
                             const char *expr, const struct array *to, const struct array *shape,
-                            uint32_t left_out)
+                            const struct reduced *reduced)
 {
     bool is_found = false, is_agreed = true;
     for (unsigned i = 0; i < options->n_args && is_agreed; i++) {
@@ -350,8 +376,8 @@ static bool add_common_axes(struct carried *carried, const struct gad_job_option
             !is_used(expr, options->args[i].name))
             continue;
         if (!is_found)
-            add_axes(carried, to, source, left_out);
-        is_agreed = is_found ? agrees(carried, source, left_out) : carried->has_dimensions;
+            add_axes(carried, to, source, reduced);
+        is_agreed = is_found ? agrees(carried, source, reduced) : carried->has_dimensions;
         is_found = true;
     }
     carried->has_dimensions = carried->has_dimensions && is_agreed;
@@ -361,11 +387,11 @@ static bool add_common_axes(struct carried *carried, const struct gad_job_option
 /* ---- Element by element over reductions ---- */
 
 /* The axes that all reductions in the text take of arrays of so many; those that leave a number are
- * passed over. False: they differ, are kept, or there are none. */
-static bool read_common_axes(const char *expr, int ndim, uint32_t *ret_axes)
+ * passed over. False: they differ, or there are none. */
+static bool read_common_axes(const char *expr, int ndim, struct reduced *ret_reduced)
 {
     struct reduction reduction = {.source = NULL};
-    *ret_axes = 0;
+    bool is_found = false;
     for (const char *at = expr; *at;) {
         const char *after = read_word(at, &reduction.name);
         at = reduction.name.n > 0 ? after : at + 1;
@@ -375,16 +401,17 @@ static bool read_common_axes(const char *expr, int ndim, uint32_t *ret_axes)
         if (row == OP_N_ROWS || !reduces(op_row_info(row)))
             continue;
         reduction.takes_axis = takes_axis(op_row_info(row));
-        const char *options = skip_argument(after + 1);
-        if (!read_options(options, ndim, &reduction) || reduction.keeps_axes)
+        if (!read_options(skip_argument(after + 1), ndim, &reduction))
             return false;
-        if (*options == ')') /* of all axes */
+        if (reduction.axes == all_axes(ndim))
             continue;
-        if (*ret_axes != 0 && *ret_axes != reduction.axes)
+        struct reduced reduced = reduced_by(&reduction);
+        if (is_found && (ret_reduced->out != reduced.out || ret_reduced->ones != reduced.ones))
             return false;
-        *ret_axes = reduction.axes;
+        *ret_reduced = reduced;
+        is_found = true;
     }
-    return *ret_axes != 0;
+    return is_found;
 }
 
 /* The shape that all arrays in the expression have, numbers aside. False: there is none. */
@@ -409,9 +436,9 @@ static void add_axes_left(struct carried *carried, const struct gad_job_options 
                           const char *expr, const struct array *to)
 {
     struct array shape;
-    uint32_t axes;
-    if (find_common_shape(options, expr, &shape) && read_common_axes(expr, shape.ndim, &axes))
-        (void)!add_common_axes(carried, options, expr, to, &shape, axes);
+    struct reduced reduced;
+    if (find_common_shape(options, expr, &shape) && read_common_axes(expr, shape.ndim, &reduced))
+        (void)!add_common_axes(carried, options, expr, to, &shape, &reduced);
 }
 
 /* ---- All of it ---- */
@@ -430,6 +457,7 @@ struct carried *carry_expression(const struct gad_job_options *options, unsigned
 {
     const char *expr = options->outputs[i].expr;
     struct reduction reduction = {.source = NULL};
+    struct reduced reduced = {.out = 0};
     struct carried *carried = is_silent(options) ? NULL : carried_new();
     if (!carried)
         return NULL;
@@ -437,13 +465,13 @@ struct carried *carry_expression(const struct gad_job_options *options, unsigned
     struct gad_array *source = whole ? whole->array : NULL;
     if (source) {
         carried_take_attributes(carried, 1, &source, (enum gad_dtype)to->dtype);
-        add_axes(carried, to, source, 0);
+        add_axes(carried, to, source, &reduced);
     } else if (read_reduction(options, expr, &reduction)) {
-        if (!reduction.keeps_axes)
-            add_axes(carried, to, reduction.source, reduction.axes);
+        reduced = reduced_by(&reduction);
+        add_axes(carried, to, reduction.source, &reduced);
         if (keeps_units(&reduction.name))
             carried_take_units(carried, reduction.source);
-    } else if (is_elementwise(expr) && !add_common_axes(carried, options, expr, to, to, 0)) {
+    } else if (is_elementwise(expr) && !add_common_axes(carried, options, expr, to, to, &reduced)) {
         add_axes_left(carried, options, expr, to);
     }
     if (!carried->has_dimensions)

@@ -153,7 +153,12 @@ Test(carry, drops_axes_that_are_reduced)
     HAS_NAMES("lat", "median(w, axis=(0, 2,))", 4);
     HAS_NAMES("time lat lon", "sum(w, axis=())", 3, 4, 5);
     HAS_NAMES("", "mean(w)", );
-    HAS_NAMES("", "mean(w, axis=0, keepdims=True)", 1, 4, 5);
+    HAS_NAMES("time lat lon", "mean(w, axis=0, keepdims=True)", 1, 4, 5);
+    cr_assert(eq(ptr, f.to->carried->coordinates[0], NULL));
+    HAS_NAMES("time lat lon", "std(w, keepdims=True)", 1, 1, 1);
+    HAS_NAMES("time lat", "sqrt(sum(w, axis=2)) / std(w, ddof=1) + max(w, axis=None)", 3, 4);
+    HAS_NAMES("time lat lon", "2 * var(w, axis=1, ddof=1, keepdims=True)", 3, 1, 5);
+    HAS_NAMES("", "max(w, axis=1, keepdims=True) + max(w, axis=1)", 3, 3, 5);
     HAS_NAMES("", "mean(w, axis=3)", 4, 5);
     HAS_NAMES("", "mean(w, axis=k)", 4, 5);
     HAS_NAMES("", "norm(w, 0)", 4, 5); /* that is no axis */
@@ -226,13 +231,14 @@ static const char *unlimited(const char *expr, int ndim, const int64_t *shape)
 
 Test(carry, says_which_axes_have_no_limit)
 {
-    static const int64_t shape[] = {3, 4, 5}, over_lat[] = {3, 5};
+    static const int64_t shape[] = {3, 4, 5}, over_lat[] = {3, 5}, one[] = {1, 4, 5};
     grow(f.w, 0, 7);
     grow(f.s, 1, 7);
     cr_assert(eq(str, (char *)unlimited("w", 3, shape), "*  "));
     cr_assert(eq(i64, f.to->carried->limits.chunks[2], 7));
     cr_assert(eq(str, (char *)unlimited("mean(w, axis=1)", 2, over_lat), "* "));
     cr_assert(eq(str, (char *)unlimited("max(w, axis=0)", 2, shape + 1), "  "));
+    cr_assert(eq(str, (char *)unlimited("max(w, axis=0, keepdims=True)", 3, one), "   "));
     cr_assert(eq(str, (char *)unlimited("t - w", 3, shape), "*  "));
     cr_assert(eq(str, (char *)unlimited("t", 3, shape), "   "));
     cr_assert(eq(str, (char *)unlimited("w + s", 3, shape), "   ")); /* they have no names */
