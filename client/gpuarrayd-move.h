@@ -191,6 +191,21 @@ enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
                         const struct gad_move_options *options, struct gad_job_stats *ret_stats,
                         struct gad_error *error);
 
+/* ---- Pieces -------------------------------------------------------------------------------- */
+
+/** Says what a created output is put together of, where it is written in several jobs: names of its
+ * axes, coordinates along them, units and other attributes are then written beside its elements, as
+ * far as the pieces agree, as movements do it. In formats that have such. What jobs alone have said
+ * of it is replaced.
+ * output: not NULL, not committed yet; of one that is, and of sources, nothing is done.
+ * n_pieces, sources, places: sources[i], an array or a view of one, is what was or will be written
+ * to places[i], a view of `output` or itself, of the same shape. Pieces that are put otherwise than
+ * movements put theirs leave it without names.
+ * GAD_BAD_ARGUMENT: a place is none of `output`, or of another shape. */
+enum gad_status gad_array_carry(struct gad_array *output, unsigned n_pieces,
+                                struct gad_array *const *sources, struct gad_array *const *places,
+                                struct gad_error *error);
+
 /* ---- Differences -------------------------------------------------------------------------- */
 
 #define GAD_MAX_DIFF 16 /**< times that gad_diff() takes differences in one call */

@@ -7,11 +7,14 @@
  *
  * How axes grow is known before, with the axes of the result: its file is made to.
  *
- * Called by move.c before it commits, and by the verbs (move_take_limits()).
+ * Called by move.c before it commits, by the verbs (move_take_limits()), and by programs that write
+ * an array piece by piece (gad_array_carry()).
  */
 #include "client/formats/formats.h"
+#include "client/lib/connection/client.h"
 #include "client/lib/jobs/carry.h"
 #include "client/lib/views/move.h"
+#include "client/lib/views/view.h"
 #include "client/meaning.h"
 #include "proto/util.h"
 
@@ -184,4 +187,88 @@ void move_carry(struct move *move)
     add_axes(carried, move);
     carried_free(to->carried);
     to->carried = carried;
+}
+
+/* ---- What is written piece by piece ---- */
+
+/* An array as a view of itself, or of what it is one of. */
+static struct view_blocks as_view(struct gad_array *array)
+{
+    const struct view_blocks *view = view_blocks_of(array);
+    struct view_blocks whole = {.base = array, .ndim = array->info.ndim};
+    for (int i = 0; i < whole.ndim; i++)
+        whole.axes[i] = (struct gad_view_axis){i, array->info.shape[i], 1};
+    return view ? *view : whole;
+}
+
+/* One axis of the views; they may go several times along an axis of the destination. */
+static bool add_view_axis(struct move_segment *segment, int *source_axis,
+                          const struct gad_view_axis *to, const struct gad_view_axis *from,
+                          int64_t start)
+{
+    if (to->step == 1 && segment->count < 0) {
+        segment->count = to->count;
+        segment->from = from->axis < 0 ? 0 : start;
+        segment->step = from->step;
+        *source_axis = from->axis;
+        return true;
+    }
+    segment->n_repeats *= to->count;
+    return from->axis < 0 || from->step == 0;
+}
+
+/* False: this is not how movements put pieces. The last axes lie closest. */
+static bool find_segments(const struct view_blocks *to, const struct view_blocks *from,
+                          struct move_segment *segments, int *source_axes)
+{
+    for (int i = 0; i < to->base->info.ndim; i++) {
+        segments[i] = (struct move_segment){.to = to->start[i], .count = -1, .n_repeats = 1};
+        source_axes[i] = -1;
+    }
+    for (int k = to->ndim - 1; k >= 0; k--) {
+        const struct gad_view_axis *axis = &to->axes[k], *of = &from->axes[k];
+        struct move_segment *segment = &segments[axis->axis];
+        if (axis->step != 1 && (segment->count < 0 || axis->step != segment->count))
+            return false;
+        if (!add_view_axis(segment, &source_axes[axis->axis], axis, of,
+                           of->axis < 0 ? 0 : from->start[of->axis]))
+            return false;
+    }
+    for (int i = 0; i < to->base->info.ndim; i++)
+        segments[i].count = segments[i].count < 0 ? 1 : segments[i].count;
+    return true;
+}
+
+static int add_piece(struct move *move, struct gad_array *source, struct gad_array *place,
+                     bool *ret_is_known, struct gad_error *error)
+{
+    struct move_segment segments[ARRAY_MAX_NDIM];
+    int source_axes[ARRAY_MAX_NDIM];
+    const struct view_blocks to = as_view(place), from = as_view(source);
+    const struct gad_array_info *a = &source->info, *b = &place->info;
+    if (to.base != move->to || a->ndim != b->ndim ||
+        memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof(a->shape[0])) != 0)
+        return error_set(error, GAD_BAD_ARGUMENT, "places",
+                         "a piece is a view of the output, of its source's shape");
+    *ret_is_known = find_segments(&to, &from, segments, source_axes);
+    return *ret_is_known ? move_add(move, from.base, source_axes, segments, error) : 0;
+}
+
+enum gad_status gad_array_carry(struct gad_array *output, unsigned n_pieces,
+                                struct gad_array *const *sources, struct gad_array *const *places,
+                                struct gad_error *error)
+{
+    struct move move = {.to = NULL};
+    bool is_known = true;
+    int r = 0;
+    if (!output || (n_pieces > 0 && (!sources || !places)))
+        r = error_set(error, GAD_BAD_ARGUMENT, "output", "output, sources or places is NULL");
+    else
+        move.to = array_ref(output);
+    for (unsigned i = 0; i < n_pieces && is_known && r == 0; i++)
+        r = add_piece(&move, sources[i], places[i], &is_known, error);
+    if (r == 0 && is_known)
+        move_carry(&move);
+    move_deinit(&move);
+    return client_status(r, error);
 }

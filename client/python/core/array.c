@@ -7,6 +7,7 @@
  * Shapes and strides that are exported lie in the gad_array, which lives as long as the Array.
  */
 #include "core/array.h"
+#include "core/make.h"
 #include "core/functions/blocks.h"
 #include "core/typestr.h"
 
@@ -223,6 +224,54 @@ static PyObject *array_commit(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* The arrays of a tuple, all of the session: a new list that is PyMem_Free()d; NULL with an
+ * exception.
+ */
+static struct gad_array **read_arrays(struct session *session, PyObject *tuple, Py_ssize_t n)
+{
+    struct gad_array **arrays = PyMem_Calloc((size_t)n + 1, sizeof(struct gad_array *));
+    if (!arrays)
+        return (struct gad_array **)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        struct array *array = make_read_array(session, PyTuple_GetItem(tuple, i), "carry");
+        if (!array) {
+            PyMem_Free(arrays);
+            return NULL;
+        }
+        arrays[i] = array->array;
+    }
+    return arrays;
+}
+
+static PyObject *array_carry(PyObject *self, PyObject *args)
+{
+    struct array *array = (struct array *)self;
+    PyObject *sources, *places;
+    struct gad_error error;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &sources, &PyTuple_Type, &places) ||
+        !session_check(array->session))
+        return NULL;
+    Py_ssize_t n = PyTuple_Size(sources);
+    if (!make_has_count("carry", PyTuple_Size(places), n))
+        return NULL;
+    struct gad_array **from = read_arrays(array->session, sources, n);
+    struct gad_array **to = from ? read_arrays(array->session, places, n) : NULL;
+    bool is_refused = !to;
+    if (to) { /* coordinates are read from files */
+        struct section section = session_enter(array->session, true);
+        is_refused = session_is_closed(array->session, &error) ||
+                     gad_array_carry(array->array, (unsigned)n, from, to, &error) != GAD_OK;
+        session_leave(array->session, section);
+    }
+    if (to && is_refused)
+        error_raise(array->session->state, &error);
+    PyMem_Free(from);
+    PyMem_Free(to);
+    if (is_refused)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* The buffer ----------------------------------------------------------------------------------- */
 
 static int64_t n_bytes(const struct gad_array_info *info)
@@ -284,6 +333,8 @@ static int array_getbuffer(PyObject *self, Py_buffer *view, int flags)
 /* The type ------------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
+    {"carry", array_carry, METH_VARARGS,
+     "carry(sources, places, /)\n--\n\nSays what create() made is put together of."},
     {"commit", array_commit, METH_NOARGS, "commit()\n--\n\nPuts what create() made in its place."},
     {"begun", stream_begun, METH_NOARGS,
      "begun()\n--\n\nOf a stream: waits until its job has begun."},

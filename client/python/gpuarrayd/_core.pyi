@@ -341,6 +341,10 @@ class Array:
     def fail(self, why: str, exception: BaseException | None, /) -> None:
         """Makes the job fail with provider-failed."""
         ...
+    def carry(self, sources: tuple[Array, ...], places: tuple[Array, ...], /) -> None:
+        """Says what create() made is put together of, views of it: names of axes, coordinates and
+        attributes come from there."""
+        ...
     def commit(self) -> None:
         """Puts what create() made in its place."""
         ...

@@ -22,14 +22,16 @@ from .graph import Node, Reduction, Shape, Source, Whole, allows_tf32, computed,
 from .leaves import ArraySource
 from .selection import Items
 from .text import written
-from .views import Axes, Start, ViewSource, viewed
+from .views import Axes, Start, ViewSource, shared, viewed
 
 if TYPE_CHECKING:
     from .. import _core
     from .array import Lazy
+    from .leaves import FileSource
 
 _MAX_PIECES = 8  # of one job: each may be a pass
 _MAX_ARRAYS = 20  # each may take three descriptors
+_MAX_CARRIED = 64  # pieces, each with a descriptor, of which names are asked
 
 
 class Piece(NamedTuple):
@@ -230,10 +232,29 @@ class MoveRequest(Request):
         fill(session, moved, made, self, progress)
         if not isinstance(out, To):
             return result
+        _carry(session, moved, made)
         made.commit()
         from .array import open as open_lazy
         sizes = "x".join(map(str, moved.shape))
         return open_lazy(f"{out.path}:{moved.dtype.str[1:]}:{sizes}" if out.is_raw else out.path)
+
+
+def _carry(session: "_core.Session", moved: Moved, to: "_core.Array") -> None:
+    """Names of axes, coordinates and attributes, where all pieces are of files and arrays."""
+    from .leaves import FileSource
+    from .many import ManySource
+    files = (FileSource, ManySource)
+    pieces = [piece for piece in moved.pieces if 0 not in piece.node.shape]
+    bases = [getattr(piece.node, "base", piece.node) for piece in pieces]
+    if to.format not in ("hdf5", "zarr") or len(pieces) > _MAX_CARRIED \
+            or not any(isinstance(base, files) for base in bases) \
+            or not all(isinstance(base, (ArraySource, *files)) for base in bases) \
+            or any(piece.merged is not None for piece in pieces):
+        return
+    made: dict[int, _core.Array] = {}
+    whose = Request([], {}, [])
+    to.carry(tuple([shared(piece.node, session, made, whose) for piece in pieces]),
+             tuple([_place(session, to, piece) for piece in pieces]))
 
 
 def _of_files(moved: Moved) -> Source | None:
@@ -254,6 +275,7 @@ def _of_files(moved: Moved) -> Source | None:
         sizes[along] = node.shape[along] if node and len(node.shape) == len(sizes) else -1
         if not isinstance(first, FileSource) or not isinstance(node, FileSource) \
                 or node.masking != first.masking or not node.is_by_its_name() \
+                or _beside(node, along) != _beside(first, along) \
                 or node.dtype != moved.dtype \
                 or node.shape != tuple(sizes) or piece.start != tuple(start) \
                 or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
@@ -263,6 +285,12 @@ def _of_files(moved: Moved) -> Source | None:
     if at != moved.shape[along]:
         return None
     return open_many(places, along, False, bool(source.masking))
+
+
+def _beside(node: "FileSource", along: int) -> list[object]:
+    """What of its file is selected along the other axes, which have the first one's coordinates."""
+    items = [item for item in node._unselected(current())[3] if not isinstance(item, int)]
+    return [item for axis, item in enumerate(items) if axis != along]
 
 
 def _file_of(node: Node) -> Node | None:

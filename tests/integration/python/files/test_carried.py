@@ -267,6 +267,27 @@ def test_python_saves_them_too(gd, source, tmp_path):
     assert np.array_equal(np.asarray(opened_again), want.t, equal_nan=True)
 
 
+@pytest.mark.parametrize("move, known", [
+    (lambda gd, w: gd.tile(w, (1, 1, 2)), lambda w: xarray.concat([w, w], "lon")),
+    (lambda gd, w: gd.roll(w, (1, 2), (0, 2)),
+     lambda w: w.roll(time=1, lon=2, roll_coords=True)),
+    (lambda gd, w: gd.pad(w, ((0, 0), (0, 0), (2, 1)), mode="wrap"),
+     lambda w: w[:, :, [3, 4, 0, 1, 2, 3, 4, 0]]),
+    (lambda gd, w: gd.pad(w, ((0, 0), (1, 1), (0, 0))),
+     lambda w: w.pad(lat=1, constant_values=0).drop_vars("lat")),
+    (lambda gd, w: gd.concatenate([w[:, ::-1], w], 2), lambda w: xarray.concat(
+        [w[:, ::-1].drop_vars("lat"), w.drop_vars("lat")], "lon")),
+    (lambda gd, w: gd.mean(w, axis=1, keepdims=True),
+     lambda w: w.mean("lat", keepdims=True)),
+], ids=["tile", "roll", "pad", "border", "concatenate", "keepdims"])
+def test_python_saves_those_of_moved_arrays(gd, source, tmp_path, move, known):
+    out, want = tmp_path / "o.nc", known(opened(source / "c.nc").w)
+    gd.save(f"{out}:/r", move(gd, gd.open(f"{source}/c.nc:/w")))
+    got = opened(out).r
+    xarray.testing.assert_allclose(got, want)
+    assert got.units == "m s-1" and set(got.coords) == set(want.coords)
+
+
 def test_rolled_files_that_are_replaced_or_written(gd, source, tmp_path):
     path, w = tmp_path / "w.nc", np.asarray(gd.open(f"{source}/c.nc:/w"))
     with h5py.File(path, "w") as f:

@@ -197,3 +197,25 @@ Test(view, by_other_sizes_is_a_view_where_the_elements_lie_so)
     gad_array_release(part);
     gad_array_release(array);
 }
+
+/* Of shared memory nothing is carried; what does not fit is refused all the same. */
+Test(view, pieces_are_views_of_their_output)
+{
+    static const int64_t shape[] = {3, 4}, start[] = {1, 0};
+    static const struct gad_view_axis axes[] = {{0, 2, 1}, {1, 4, 1}};
+    struct gad_array *from = shared(2, shape), *to = shared(2, shape), *part, *place;
+    struct gad_error error;
+    cr_assert(eq(int, view(from, NULL, 2, axes, &part), 0));
+    cr_assert(eq(int, view(to, start, 2, axes, &place), 0));
+    struct gad_array *const sources[] = {part, from}, *const places[] = {place, to};
+    struct gad_array *const others[] = {from, part};
+    cr_assert(eq(int, (int)gad_array_carry(to, 2, sources, places, &error), GAD_OK));
+    cr_assert(eq(int, (int)gad_array_carry(to, 0, NULL, NULL, &error), GAD_OK));
+    cr_assert(eq(int, (int)gad_array_carry(to, 2, others, places, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(int, (int)gad_array_carry(from, 2, sources, places, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(int, (int)gad_array_carry(NULL, 0, NULL, NULL, &error), GAD_BAD_ARGUMENT));
+    gad_array_release(place);
+    gad_array_release(part);
+    gad_array_release(to);
+    gad_array_release(from);
+}
