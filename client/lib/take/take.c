@@ -1,7 +1,8 @@
 /* Making arrays of elements that are picked by indices, and moving them.
  *
  * Such an array holds references to the two that it is made of. What it means is what its array
- * means, but of axes whose elements are picked, which have no coordinates any more.
+ * means, but of axes whose elements are picked: they have no coordinates any more, and one that is
+ * picked by a list alone keeps its name.
  *
  * Called by programs.
  */
@@ -169,14 +170,20 @@ static int copy_meaning(const struct take *take, struct gad_array *result)
     int axes[ARRAY_MAX_NDIM];
     int64_t starts[ARRAY_MAX_NDIM] = {0}, steps[ARRAY_MAX_NDIM];
     int behind = take->axis + take->n_index_axes;
+    int picked = take->n_axes == 1 && take->n_index_axes == 1 ? take->axis : -1;
     for (int i = 0; i < result->info.ndim; i++) {
-        axes[i] = i < take->axis ? i : i < behind ? -1 : i - take->n_index_axes + take->n_axes;
+        axes[i] = i < take->axis ? i : i < behind ? picked : i - take->n_index_axes + take->n_axes;
         steps[i] = 1;
     }
     result->info.has_fill = take->array->info.has_fill;
     result->info.fill = take->array->info.fill;
     result->info.exact_fill = take->array->info.exact_fill;
-    return meaning_copy_to_view(take->array, result, result->info.ndim, axes, starts, steps);
+    int r = meaning_copy_to_view(take->array, result, result->info.ndim, axes, starts, steps);
+    if (r == 0 && picked >= 0 && result->meaning) {
+        free(steal_ptr(result->meaning->coordinates[picked]));
+        result->meaning->limits.is_unlimited[picked] = false;
+    }
+    return r;
 }
 
 /* How many places are read for the price of one, see take_window.c. */

@@ -279,7 +279,9 @@ def test_python_saves_them_too(gd, source, tmp_path):
         [w[:, ::-1].drop_vars("lat"), w.drop_vars("lat")], "lon")),
     (lambda gd, w: gd.mean(w, axis=1, keepdims=True),
      lambda w: w.mean("lat", keepdims=True)),
-], ids=["tile", "roll", "pad", "border", "concatenate", "keepdims"])
+    (lambda gd, w: w[:, [2, 0, 2]], lambda w: w[:, [2, 0, 2]].drop_vars("lat")),
+    (lambda gd, w: gd.mean(w[[0, 2]], axis=1), lambda w: w[[0, 2]].mean("lat").drop_vars("time")),
+], ids=["tile", "roll", "pad", "border", "concatenate", "keepdims", "list", "mean of a list"])
 def test_python_saves_those_of_moved_arrays(gd, source, tmp_path, move, known):
     out, want = tmp_path / "o.nc", known(opened(source / "c.nc").w)
     gd.save(f"{out}:/r", move(gd, gd.open(f"{source}/c.nc:/w")))
