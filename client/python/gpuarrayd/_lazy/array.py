@@ -62,7 +62,7 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     __slots__ = ("__weakref__", "_planned", "_written")
     _planned: tuple[np.dtype[Any], Shape] | None
-    _written: tuple[str, dict[str, Source]] | None
+    _written: tuple[Node, str, dict[str, Source]] | None  # of which node, for it may be another now
 
     @classmethod
     def _of(cls, node: Node) -> Self:
@@ -461,12 +461,10 @@ def request(lazies: Sequence[Lazy], outs: Sequence[object], engine: str | None =
     if len(lazies) == 1:
         one = lazies[0]
         known, node = one._written, one._node
-        if known is None:
+        if known is None or known[0] is not node:  # another thread may assign under a mask
             [text], sources = written([node])
-            known = text, sources
-            if one._node is node:
-                one._written = known
-        texts, sources = [known[0]], known[1]
+            one._written = known = node, text, sources
+        texts, sources = [known[1]], known[2]
     else:
         texts, sources = written([one._node for one in lazies])
     args = {name: source.argument() for name, source in sources.items()}

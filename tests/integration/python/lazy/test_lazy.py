@@ -2,6 +2,7 @@
 text, and how it goes to other processes."""
 
 import concurrent.futures
+import importlib
 import os
 import pickle
 import subprocess
@@ -372,3 +373,38 @@ def test_in_many_threads(gd, x):
                                          [*range(8)] * 4)):
             assert got[0] == (30, 40)
             same(got[1], np.sqrt(abs(elements) + i % 8))
+
+
+def test_a_lazy_may_be_assigned_to_while_another_thread_computes_it(gd):
+    """After each read of what it is in turn; it is then what was assigned, whatever was kept."""
+    graph = importlib.import_module("gpuarrayd._lazy.graph")
+    left, slot = [0], graph.Held.__dict__["_node"]
+    old, new = np.arange(5.0), np.arange(5.0) * 2 + 1
+    other = gd.lazy(new)._node
+
+    class Raced(gd.Lazy):
+        __slots__ = ()
+
+        @property
+        def _node(self):
+            node = slot.__get__(self)
+            left[0] -= 1
+            if left[0] == 0:  # as __setitem__ does
+                slot.__set__(self, other)
+                self._written = None
+            return node
+
+        @_node.setter
+        def _node(self, node):
+            slot.__set__(self, node)
+
+    n_hit = 0
+    for n in range(1, 20):
+        x = Raced._of(gd.lazy(old)._node)
+        left[0] = n
+        found = x.compute().tolist()
+        left[0], is_hit = 0, slot.__get__(x) is other
+        n_hit += is_hit
+        assert found in (old.tolist(), new.tolist())
+        assert x.compute().tolist() == (new if is_hit else old).tolist(), n
+    assert n_hit > 1
