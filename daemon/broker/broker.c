@@ -1,7 +1,7 @@
 /* The broker as a whole: building it, the loop's turn, and how it leaves.
  *
  *     turn:  busy sessions -> accept -> dispatch -> flush workers -> resume and flush sessions
- *            -> reap -> check
+ *            -> reap -> check, again where one of them made work for another and there is time
  *
  *     SIGTERM --> drain: no more connections, queued jobs `shutting-down`
  *             --> running jobs end, settling ones get the setting settle-time
@@ -46,6 +46,7 @@
 #define TIDY_NS        UINT64_C(10000000000)
 #define TRIM_PAD_BYTES (256u * 1024u)
 #define LOG_REPORT_NS  UINT64_C(2000000000)
+#define TURN_NS        UINT64_C(1000000) /* from then on what is left is the next turn's */
 
 void broker_set_deadline(struct broker *broker, struct deadline *deadline, uint64_t delay_ns,
                          void (*func)(struct deadline *deadline))
@@ -220,23 +221,31 @@ static enum linger_kind what_is_awaited(const struct broker *broker)
     return n == 0 ? LINGER_FOR_CLIENT : n == 1 ? LINGER_FOR_WORKER : LINGER_NEVER;
 }
 
+static bool has_work_left(const struct broker *broker)
+{
+    return !list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
+           broker->needs_check || broker->has_room_again;
+}
+
 static void turn(void *userdata)
 {
     struct broker *broker = userdata;
     session_work_busy(broker);
     accept_callers(broker);
+    uint64_t until_ns = loop_now_ns() + TURN_NS;
     do {
         broker->has_room_again = false;
         dispatch_turn(broker);
         workers_flush(broker);
         session_resume_paused(broker);
-        session_flush_dirty(broker);
+        session_flush_dirty(broker, until_ns);
         workers_flush(broker); /* cancellations of who left */
         session_reap(broker);
         if (broker->needs_check)
             check(broker);
-    } while (!list_is_empty(&broker->dirty) || !list_is_empty(&broker->closed) ||
-             broker->needs_check || broker->has_room_again);
+    } while (has_work_left(broker) && loop_now_ns() < until_ns);
+    if (has_work_left(broker))
+        loop_set_busy(broker->loop, true);
     loop_set_wait(broker->loop, what_is_awaited(broker));
     sampler_look_after(broker->sampler);
     if (log_has_untold() && !deadline_is_set(&broker->log_deadline))
@@ -343,13 +352,14 @@ static int make_parts(struct broker *broker)
 int broker_init(struct broker *broker, const struct options *options)
 {
     *broker = (struct broker){.options = *options, .started_ns = loop_now_ns()};
-    struct list *lists[] = {
-        &broker->sessions, &broker->users, &broker->regions, &broker->dirty,       &broker->busy,
-        &broker->paused,   &broker->slow,  &broker->closed,  &broker->stats_waits, &broker->scans};
+    struct list *lists[] = {&broker->sessions, &broker->regions,     &broker->dirty,
+                            &broker->busy,     &broker->paused,      &broker->slow,
+                            &broker->closed,   &broker->stats_waits, &broker->scans};
     for (unsigned i = 0; i < ARRAY_LENGTH(lists); i++)
         list_init(lists[i]);
     for (unsigned i = 0; i < BROKER_REGION_BUCKETS; i++)
         list_init(&broker->regions_by_id[i]);
+    fair_init(&broker->users);
     metrics_init(&broker->metrics);
     message_writer_init(&broker->writer);
     message_writer_init(&broker->scratch);
@@ -408,6 +418,7 @@ void broker_deinit(struct broker *broker)
     log_set_account(NULL, NULL);
     if (!broker->is_stuck) /* its planner would still hold charges */
         broker->accounts = accounts_free(broker->accounts);
+    fair_deinit(&broker->users);
     metrics_deinit(&broker->metrics);
     closer_look(NULL, NULL);
     broker->mounts = mounts_free(broker->mounts);

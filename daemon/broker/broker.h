@@ -3,6 +3,7 @@
 
 #include "daemon/broker/sessions/account.h"
 #include "daemon/broker/workers/engines.h"
+#include "daemon/broker/jobs/fair_share.h"
 #include "daemon/broker/jobs/job.h"
 #include "daemon/broker/list.h"
 #include "daemon/broker/loop.h"
@@ -46,10 +47,11 @@ struct broker {
     struct metrics metrics;
     struct sampler *sampler;
 
-    struct list sessions, users, regions;
+    struct fair_users users;
+    struct list sessions, regions;
     struct list regions_by_id[BROKER_REGION_BUCKETS];
-    struct list dirty;  /* sessions with something to send */
-    struct list busy;   /* users of whose sessions something is to be read (fair_share.h) */
+    struct list dirty;  /* users of whose sessions something is to be sent (fair_share.h) */
+    struct list busy;   /* users of whose sessions something is to be read */
     struct list paused; /* sessions that are not read from, because they hold too much */
     struct list slow;   /* sessions that leave much unread */
     struct list closed; /* sessions to be freed */

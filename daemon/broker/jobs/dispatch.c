@@ -42,7 +42,7 @@
 
 #define MAX_STRIKES          2u
 #define MAX_ATTEMPTS         100u
-#define TURN_NS              UINT64_C(4000000)
+#define TURN_NS              UINT64_C(1000000)
 #define PROGRESS_QUEUE_BYTES (256u * 1024u) /* a client that lags gets no more of it */
 
 static struct job *job_of(struct list *link)

@@ -2,11 +2,12 @@
  *
  *     readable --> broker->busy --> conn --> a portion of frames --> methods_handle()
  *                       ^-- rest: in the next turn of the loop --'
- *     replies  --> conn's queue --> broker->dirty --> one flush at the end of the turn
+ *     replies  --> conn's queue --> broker->dirty --> one flush at the end of the turn, as there
+ *                                                     is time: users take turns there, too
  *
- * Users take turns (fair_share.c): in a turn of the loop the sessions of one user have USER_TURN_NS
- * together, all users TURN_NS. What was begun then is still done, which is one frame; the others
- * are first in the next turn.
+ * Users take turns (fair_share.c), those first that have used the least of the loop: in a turn of
+ * it the sessions of one user have SESSION_USER_TURN_NS together, all users TURN_NS. What was begun
+ * then is still done, which is one frame; the others are first in the next turn.
  *
  * What waits to be read has bounds of its own (session_send.c).
  *
@@ -48,8 +49,7 @@
 
 #define FRAMES_PER_PORTION   32u
 #define RECEIVES_PER_PORTION 4u
-#define USER_TURN_NS         UINT64_C(500000)
-#define TURN_NS              UINT64_C(4000000)
+#define TURN_NS              UINT64_C(1000000)
 #define ENDING_NS            UINT64_C(5000000000)
 #define FREE_BYTES           (128u * 1024u)
 
@@ -110,6 +110,7 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
         return r;
     }
     struct fair_user *user = NULL;
+    uint64_t began_ns = session_began_ns(broker);
     struct session *s = calloc(1, sizeof(*s));
     if (!s || (refusal && !(s->refusal = malloc(sizeof(*refusal))))) {
         r = -ENOMEM;
@@ -146,12 +147,13 @@ int session_new(struct broker *broker, int fd_take, uid_t uid, pid_t pid,
     metrics_session(&broker->metrics, uid);
     if (refusal)
         broker_set_deadline(broker, &s->patience, ENDING_NS, session_patience_over);
+    session_charge_time(broker, user, began_ns);
     return 0;
 fail:
     charge_release(&charge);
     conn_free(conn);
     if (user)
-        fair_leave(user);
+        fair_leave(&broker->users, user);
     if (s)
         free(s->refusal);
     free(s);
@@ -217,10 +219,12 @@ void session_reap(struct broker *broker)
         return;
     while ((first = list_first(&broker->closed))) {
         struct session *s = list_entry(first, struct session, link);
+        uint64_t began_ns = session_began_ns(broker);
         list_remove(&s->link);
-        fair_leave(s->user);
         closer_set_owner(s->uid);
         conn_free(s->conn);
+        session_charge_time(broker, s->user, began_ns);
+        fair_leave(&broker->users, s->user);
         free(s->refusal);
         free(s);
     }
@@ -231,7 +235,7 @@ void session_reap(struct broker *broker)
 void session_mark_dirty(struct session *s)
 {
     if (s->state != SESSION_CLOSED && !list_is_linked(&s->dirty_link))
-        list_push_back(&s->broker->dirty, &s->dirty_link);
+        fair_wait(&s->broker->dirty, &s->user->at_sending, &s->dirty_link);
 }
 
 void session_end(struct session *s)
@@ -247,12 +251,23 @@ void session_end(struct session *s)
     session_mark_dirty(s);
 }
 
+uint64_t session_began_ns(const struct broker *broker)
+{
+    return fair_is_shared(&broker->users) ? loop_used_ns() : 0;
+}
+
+void session_charge_time(struct broker *broker, struct fair_user *user, uint64_t began_ns)
+{
+    if (began_ns > 0)
+        fair_charge(&broker->users, user, loop_used_ns() - began_ns);
+}
+
 /* Receiving ----------------------------------------------------------------------------------- */
 
 void session_wait_for_turn(struct session *s)
 {
     if (!list_is_linked(&s->busy_link))
-        fair_wait(&s->broker->busy, &s->user->at_loop, &s->busy_link);
+        fair_wait(&s->broker->busy, &s->user->at_reading, &s->busy_link);
     loop_set_busy(s->broker->loop, true);
 }
 
@@ -481,7 +496,8 @@ static void put_in_front(struct list *from, struct list *to)
  * is behind the sessions that were not served. */
 static void serve_user(struct broker *broker, struct fair_line *line, uint64_t turn_ends_ns)
 {
-    uint64_t until_ns = min_u64(loop_now_ns() + USER_TURN_NS, turn_ends_ns);
+    uint64_t until_ns = min_u64(loop_now_ns() + SESSION_USER_TURN_NS, turn_ends_ns);
+    uint64_t began_ns = session_began_ns(broker);
     struct list portion;
     list_init(&portion);
     move_all(&line->items, &portion);
@@ -494,9 +510,10 @@ static void serve_user(struct broker *broker, struct fair_line *line, uint64_t t
     if (!list_is_empty(&portion) && !list_is_linked(&line->link))
         list_push_back(&broker->busy, &line->link);
     put_in_front(&portion, &line->items);
+    session_charge_time(broker, line->user, began_ns);
 }
 
-/* Every user at most once. */
+/* Every user at most once, so that replies are sent in between. */
 void session_work_busy(struct broker *broker)
 {
     uint64_t until_ns = loop_now_ns() + TURN_NS;
@@ -508,8 +525,9 @@ void session_work_busy(struct broker *broker)
     }
     list_init(&waiting);
     move_all(&broker->busy, &waiting);
-    while ((line = fair_first(&waiting)) && loop_now_ns() < until_ns) {
+    while ((line = fair_least(&waiting)) && loop_now_ns() < until_ns) {
         list_remove(&line->link);
+        fair_serve(&broker->users, line->user);
         serve_user(broker, line, until_ns);
     }
     put_in_front(&waiting, &broker->busy);

@@ -114,7 +114,7 @@ void session_release_held(struct session *session); /* the frame, if it is still
 void session_go_on(struct session *session);        /* after that, once the request is answered */
 
 /* The loop's turn. */
-void session_flush_dirty(struct broker *broker);
+void session_flush_dirty(struct broker *broker, uint64_t until_ns); /* at least some of one user */
 void session_work_busy(struct broker *broker);
 void session_resume_paused(struct broker *broker);
 void session_reap(struct broker *broker);

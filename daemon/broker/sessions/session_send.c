@@ -214,12 +214,28 @@ static void flush(struct session *s)
         session_close(s);
 }
 
-void session_flush_dirty(struct broker *broker)
+/* What is left over goes on in the next turn, behind the other users. */
+static void flush_user(struct broker *broker, struct fair_line *line)
 {
+    uint64_t until_ns = loop_now_ns() + SESSION_USER_TURN_NS;
+    uint64_t began_ns = session_began_ns(broker);
     struct list *first;
-    while ((first = list_first(&broker->dirty))) {
-        struct session *s = list_entry(first, struct session, dirty_link);
-        list_remove(&s->dirty_link);
-        flush(s);
+    list_remove(&line->link);
+    while ((first = list_first(&line->items)) && loop_now_ns() < until_ns) {
+        list_remove(first);
+        flush(list_entry(first, struct session, dirty_link));
+    }
+    if (!list_is_empty(&line->items) && !list_is_linked(&line->link))
+        list_push_back(&broker->dirty, &line->link);
+    session_charge_time(broker, line->user, began_ns);
+}
+
+void session_flush_dirty(struct broker *broker, uint64_t until_ns)
+{
+    struct fair_line *line;
+    bool is_first = true;
+    while ((line = fair_least(&broker->dirty)) && (is_first || loop_now_ns() < until_ns)) {
+        is_first = false;
+        flush_user(broker, line);
     }
 }
