@@ -52,7 +52,7 @@ struct plan_engine {
     /* It computes passes with loops that take no longer for an element on one core, at their worst.
      */
     uint64_t most_loop_ns;
-    bool has_swaths;  /* it transposes files by blocks in the carry (swaths.c) */
+    bool has_swaths;  /* files are mapped: to transpose (swaths.c), as X */
     bool walks_slabs; /* it has STAGE_SLAB */
     /* The order in which a multiplication adds does not follow from how lines are aligned. Which
      * extents a block may be parted to without a bit changed, may_join() says. */

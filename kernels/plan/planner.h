@@ -240,6 +240,9 @@ int planner_cut_fenced(struct planner *p, unsigned pass, const int64_t *fences) 
 /* Whether a pass stores an argument as it is, from a file where the fastest axis is the last one
  * beside slow_axis. */
 bool planner_is_direct(const struct planner *p, const struct pass *space, int slow_axis);
+/* That argument; NULL: it does not. */
+const struct array *planner_direct_array(const struct planner *p, const struct pass *space,
+                                         int slow_axis);
 /* slabs/slab_plan.c: everything of one of the program's slabs. What it needs of the carry is no
  * choice: scratch_bytes. Errors as plan_make()'s. */
 int planner_cut_slab(struct planner *p, unsigned index) GAD_MUST_CHECK;

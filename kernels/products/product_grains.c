@@ -183,13 +183,21 @@ static const struct program_input *direct_input(const struct planner *p, const s
     return input;
 }
 
-bool planner_is_direct(const struct planner *p, const struct pass *space, int slow_axis)
+const struct array *planner_direct_array(const struct planner *p, const struct pass *space,
+                                         int slow_axis)
 {
     const struct program_input *input = direct_input(p, space);
     int fastest = space->ndim - 1 - (slow_axis == space->ndim - 1);
 
-    return input != NULL && !input->is_transposed &&
-           fastest_axis(&p->request->args[input->arg].array) == fastest;
+    if (input == NULL || input->is_transposed)
+        return NULL;
+    const struct array *array = &p->request->args[input->arg].array;
+    return fastest_axis(array) == fastest ? array : NULL;
+}
+
+bool planner_is_direct(const struct planner *p, const struct pass *space, int slow_axis)
+{
+    return planner_direct_array(p, space, slow_axis) != NULL;
 }
 
 /* Whether an operand is one argument as it is, in a file where its fastest axis is the panel's. */

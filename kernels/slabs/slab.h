@@ -55,6 +55,7 @@ struct plan_slab {
     bool is_by_lanes;
     bool is_by_columns; /* LOADs have some of the columns */
     bool is_direct;     /* X is an argument as it is, read from its file into the slab */
+    bool is_mapped;     /* is_direct, and X is used in its file's mapping: the carry has none */
     bool adds_columns;  /* there are ADDs, or what they would do in lanes */
     bool is_whole;      /* ADDs look at all of a slab */
     int64_t n_rows, n_columns, slab_rows;
@@ -118,8 +119,9 @@ struct slab_box {
     int64_t first_row, n_rows;       /* of the slab */
     int64_t first_column, n_columns; /* of X */
 };
-/* What a LOAD has; what an ADD has. By lanes either is all of the lane's slab. By columns all of a
- * slab is n_loads boxes: see slab_load_box(). */
+/* What a LOAD has; what an ADD has, where X is not mapped (then base and line_bytes say nothing).
+ * By lanes either is all of the lane's slab. By columns all of a slab is n_loads boxes: see
+ * slab_load_box(). */
 void slab_load_box(const struct plan_slab *p, const struct slab_turn *turn, unsigned unit,
                    char *carry, struct slab_box *ret_box);
 void slab_add_box(const struct plan_slab *p, const struct slab_turn *turn, char *carry,

@@ -8,6 +8,11 @@
  * beside reading the slab itself, which has been in a cache just before; where the pool has no room
  * for that, it has fewer rows.
  *
+ * Where rows are in parts no cache holds a slab, and what is copied into it is written to memory,
+ * to be read again. So where X lies row by row in a file that the system can keep in memory, it is
+ * not read but mapped: then a slab takes no room, and has more rows. Smaller slabs are read:
+ * copying costs no more than a mapping's pages.
+ *
  * Called by plan/carry.c.
  */
 #include "kernels/plan/plan_engine.h"
@@ -33,6 +38,8 @@
 #define FOLD_BYTES    (2 * 1024 * 1024)
 #define LANE_FOLD     256
 #define TURN_GRAINS   4
+#define MAPPED_ROWS   256
+#define MAPPED_SHARE  4 /* of the memory, that a mapped file may have */
 
 /* Of an operand or a sum. */
 static int64_t value_bytes(const struct program_slab *slab, unsigned value)
@@ -113,7 +120,9 @@ static void lay_out(struct plan_slab *s)
         const struct slab_value *v = &slab->values[i];
         int64_t item = (int64_t)dtype_size((enum dtype)v->dtype);
         int64_t n_bytes = value_bytes(slab, i);
-        if (v->kind == SLAB_X)
+        if (v->kind == SLAB_X && s->is_mapped)
+            n_bytes = 0;
+        else if (v->kind == SLAB_X)
             n_bytes = (s->is_by_columns ? s->n_loads * s->block_columns : s->n_columns) *
                       s->slab_rows * item;
         else if (v->kind == SLAB_OF_ROWS)
@@ -266,6 +275,46 @@ static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
     lay_out(s);
 }
 
+/* ---- X in its file's mapping ---- */
+
+/* All columns side by side, rows behind each other. */
+static bool can_be_mapped(const struct planner *p, const struct plan_slab *s, const struct pass *x)
+{
+    const struct array *file = planner_direct_array(p, x, s->whole->row_axis);
+    if (!s->is_by_columns || file == NULL || s->whole->row_axis != 0)
+        return false;
+    int64_t item = (int64_t)dtype_size(file->dtype), stride = item;
+    for (int i = x->ndim - 1; i > 0; i--) {
+        if (file->strides[i] != stride)
+            return false;
+        stride *= x->shape[i];
+    }
+    return file->strides[0] >= stride && file->strides[0] % item == 0 &&
+           file->at.file.offset_bytes % (uint64_t)item == 0 &&
+           (uint64_t)mul_saturating_i64(file->strides[0], x->shape[0]) <=
+               p->limits->memory_bytes / MAPPED_SHARE;
+}
+
+/* The room that a slab in memory would need is kept: where the file cannot be mapped after all, the
+ * job goes on with that. */
+static void choose_mapped(const struct planner *p, struct plan_slab *s, const struct pass *x,
+                          int64_t row_bytes)
+{
+    if (!p->limits->engine->has_swaths || !can_be_mapped(p, s, x))
+        return;
+    for (int64_t n_rows = max_i64(MAPPED_ROWS, s->slab_rows); n_rows >= s->slab_rows; n_rows /= 2) {
+        struct plan_slab mapped = *s;
+        mapped.is_mapped = true;
+        cut_blocks(&mapped, x, row_bytes, n_rows);
+        lay_out(&mapped);
+        if (mapped.scratch_bytes > s->scratch_bytes)
+            continue;
+        mapped.scratch_bytes = s->scratch_bytes;
+        *s = mapped;
+        return;
+    }
+}
+
 /* ---- grains ---- */
 
 static void set_fences(const struct plan_slab *s, unsigned pass, const struct pass *space,
@@ -366,10 +415,12 @@ int planner_cut_slab(struct planner *p, unsigned index)
     set_sections(p->program, s);
     set_passes(s);
     s->is_by_lanes = row_bytes <= LANE_MAX_ROW && kind_bytes(slab, SLAB_SUM) <= LANE_MAX_SUMS;
-    if (s->is_by_lanes)
+    if (s->is_by_lanes) {
         choose_lanes(s, row_bytes);
-    else
+    } else {
         choose_blocks(s, x, row_bytes, p->room.product_bytes);
+        choose_mapped(p, s, x, row_bytes);
+    }
     int r = cut_passes(p, s);
     if (!r && s->n_turns > INT64_MAX / max_u64(s->most_grains, 1))
         r = error_set(p->error, GAD_LIMIT_EXCEEDED, "shape", "the job would have too many turns");

@@ -11,6 +11,8 @@
  * Called by the CPU engine's turns (turn.c).
  */
 #include "daemon/worker/cpu/engine.h"
+#include "daemon/worker/io/guard.h"
+#include "daemon/worker/jobs/mapping.h"
 #include "daemon/worker/turns/scheduler.h"
 #include "daemon/worker/walks/walk_slab.h"
 #include "kernels/cpu/slab/skinny.h"
@@ -42,13 +44,27 @@ static struct cpu_rows rows_of(const struct call *c, unsigned value)
     return rows;
 }
 
+static const struct port *mapped_port(const struct tile *t)
+{
+    const struct pass *x = &t->job->program->passes[t->slab->whole->first_pass];
+    return &t->job->ports[__builtin_ctzll(x->inputs_used)];
+}
+
 static struct cpu_rows rows_of_x(const struct call *c, const struct slab_box *box)
 {
-    return (struct cpu_rows){.base = box->base,
-                             .dtype = dtype_of(c, 0),
-                             .line_bytes = box->line_bytes,
-                             .n_rows = box->n_rows,
-                             .n_columns = box->n_columns};
+    struct cpu_rows rows = {.base = box->base,
+                            .dtype = dtype_of(c, 0),
+                            .line_bytes = box->line_bytes,
+                            .n_rows = box->n_rows,
+                            .n_columns = box->n_columns};
+    if (!c->plan->is_mapped)
+        return rows;
+    const struct port_box at = {.start = {c->turn->first_row + box->first_row}};
+    struct engine_view view;
+    mapping_view(mapped_port(c->tile), &at, &view);
+    rows.base = (const char *)view.base + box->first_column * (int64_t)dtype_size(rows.dtype);
+    rows.line_bytes = view.strides[0];
+    return rows;
 }
 
 /* From a column of X on. */
@@ -183,11 +199,9 @@ static int project(const struct call *c)
 static void gather_square(const struct call *c, const struct slab_step *step,
                           const struct cpu_rows *x, const struct slab_box *box)
 {
-    struct slab_box all = *box;
     struct cpu_rows v = *x;
     struct cpu_sums sums = sums_of(c, step, box->first_column);
-    all.base -= box->first_column * (int64_t)dtype_size(x->dtype);
-    v.base = all.base;
+    v.base = (const char *)x->base - box->first_column * (int64_t)dtype_size(x->dtype);
     v.n_columns = c->plan->n_columns;
     sums.skipped = box->first_column;
     cpu_slab_gather(c->th->cpu, x, &v, &sums, c->th->scratch);
@@ -290,28 +304,44 @@ int cpu_slab_fill(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = t->ports->inputs[0].port;
     struct engine_view view;
+    if (t->slab->is_mapped)
+        return mapping_fill(port, &th->input_boxes[0], th);
     slab_view(t->slab, &t->slab_turn, 0, th->start, t->job->carry, &view);
     return port->ops->fill_view(port, &th->input_boxes[0], &view, &th->io, &th->error);
 }
 
-int cpu_slab_steps(struct tile *t, struct thread_context *th)
+static int run_turn(void *argument)
 {
-    const struct plan_slab *p = t->slab;
-    const struct slab_turn *turn = &t->slab_turn;
-    const struct call call = {t, th, p, turn, t->job->carry};
+    const struct call *c = argument;
+    const struct plan_slab *p = c->plan;
+    const struct slab_turn *turn = c->turn;
     unsigned section = turn->section;
     int r = 0;
     switch (turn->kind) {
     case SLAB_TURN_LOAD:
-        r = project(&call);
+        r = project(c);
         if (r == 0 && p->is_by_lanes)
-            r = run_section(&call, 0);
+            r = run_section(c, 0);
         break;
-    case SLAB_TURN_ROWS: r = run_section(&call, section); break;
-    case SLAB_TURN_ADD: return add(&call);
-    case SLAB_TURN_FINISH: return finish(&call);
+    case SLAB_TURN_ROWS: r = run_section(c, section); break;
+    case SLAB_TURN_ADD: return add(c);
+    case SLAB_TURN_FINISH: return finish(c);
     case SLAB_TURN_OPERAND:
     case SLAB_TURN_STORE: return 0;
     }
-    return r == 0 && p->is_by_lanes && section + 1 == p->n_sections ? add(&call) : r;
+    return r == 0 && p->is_by_lanes && section + 1 == p->n_sections ? add(c) : r;
+}
+
+/* Of X in its mapping what a turn computes is no better than the file behind it. */
+int cpu_slab_steps(struct tile *t, struct thread_context *th)
+{
+    struct call call = {t, th, t->slab, &t->slab_turn, t->job->carry};
+    const void *address = NULL;
+    if (!t->slab->is_mapped)
+        return run_turn(&call);
+    int r = guard_call(t->job->ranges, t->job->n_ranges, run_turn, &call, &address);
+    if (r == -EFAULT)
+        return tile_engine_error(t, r, address, &th->error);
+    return r || t->slab_turn.kind != SLAB_TURN_FINISH ? r
+                                                      : mapping_check(mapped_port(t), &th->error);
 }

@@ -77,7 +77,7 @@ struct port_file {
     struct gaps *gaps;         /* of an output of a job that has its files for itself; or NULL */
     bool may_span;             /* with gaps: the descriptor may be read, too */
     int table_fd;              /* of a grid */
-    char *mapping; /* swaths.c: of a source that is not read but mapped; NULL: it is not */
+    char *mapping; /* mapping.c: of a source that is not read but mapped; NULL: it is not */
     int64_t mapping_bytes, mapping_begin; /* its length; where it begins in the file */
     int64_t chunk_bytes;
     int64_t chunk_strides[ARRAY_MAX_NDIM];

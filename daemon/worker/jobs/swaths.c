@@ -8,13 +8,7 @@
  * A page that is not in the cache would make the thread wait for a disk when it touches it. So a
  * few elements of the tile are read first, in the way that does not wait; where one is not there an
  * I/O thread asks for all that the tile needs, with what lies beside it for the tiles that follow,
- * and waits. What leaves the cache meanwhile is waited for after all. Under the guard, a page that
- * the file does not have any more is an error of the file's.
- *
- * Only files are mapped whose file system knows reads that do not wait: others may be a program of
- * the client's or another machine, and a thread that touches a page that they never give is lost.
- * Nor are files in memory, where touching a hole takes memory. Where some source cannot be mapped,
- * the job is planned again without mapping (wjob.c).
+ * and waits. What leaves the cache meanwhile is waited for after all (mapping.c).
  *
  * Read: the block is the source's.
  *
@@ -29,11 +23,8 @@
  * begins.
  */
 #include "daemon/worker/jobs/swaths.h"
+#include "daemon/worker/jobs/mapping.h"
 #include "proto/util.h"
-
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 
 #define N_SAMPLES    8
 #define BESIDE_BYTES (64 * 1024) /* of a row, asked for together */
@@ -69,54 +60,6 @@ static void go_to_grain(const struct port_box *box, const struct thread_context 
 
 /* Mapped ------------------------------------------------------------------------------------- */
 
-/* Whether the file system itself has the pages, and gives them without anybody else's help. */
-static bool can_map(const struct port *p, int64_t first)
-{
-    char byte;
-    struct iovec vector = {.iov_base = &byte, .iov_len = 1};
-    if (p->file.is_in_memory)
-        return false;
-    return preadv2(p->file.fd, &vector, 1, (off_t)first, RWF_NOWAIT) >= 0 || errno == EAGAIN;
-}
-
-static bool map_source(struct port *p)
-{
-    int64_t low, high, page = sysconf(_SC_PAGESIZE);
-    if (p->file.mapping)
-        return true;
-    array_extent(&p->array, &low, &high);
-    int64_t first = (int64_t)p->array.at.file.offset_bytes + low, begin = first / page * page;
-    int64_t n_bytes = (int64_t)p->array.at.file.offset_bytes + high - begin;
-    if (!can_map(p, first))
-        return false;
-    void *memory = mmap(NULL, (size_t)n_bytes, PROT_READ, MAP_PRIVATE, p->file.fd, (off_t)begin);
-    if (memory == MAP_FAILED)
-        return false;
-    p->file.mapping = memory;
-    p->file.mapping_bytes = n_bytes;
-    p->file.mapping_begin = begin;
-    return true;
-}
-
-bool swaths_map(struct wjob *job)
-{
-    for (unsigned i = 0; i < job->plan.n_passes; i++)
-        if (job->plan.passes[i].swaths_are_mapped &&
-            !map_source(&job->ports[__builtin_ctzll(job->program->passes[i].inputs_used)]))
-            return false;
-    return true;
-}
-
-/* One element, read and forgotten: then its page is in the cache. */
-static int touch(const struct port *port, const struct port_box *at, struct thread_context *th)
-{
-    struct port_box one = *at;
-    char element[sizeof(double)];
-    for (int i = 0; i < port->array.ndim; i++)
-        one.count[i] = 1;
-    return port->ops->fill(port, &one, element, &th->io, &th->error);
-}
-
 /* Along the axis that the source is slowest in, of the tile's box. */
 static int swath_row_axis(const struct tile *t)
 {
@@ -133,7 +76,7 @@ static int sample(const struct tile *t, struct thread_context *th)
     int r = 0;
     for (int64_t i = 0; i < N_SAMPLES && !r; i++) {
         box.start[axis] = start + (n - 1) * i / (N_SAMPLES - 1);
-        r = touch(source_of(t), &box, th);
+        r = mapping_touch(source_of(t), &box, th);
     }
     return r;
 }
@@ -157,7 +100,7 @@ static int load_rows(const struct tile *t, struct thread_context *th)
     int r = 0;
     row.start[axis] = box.start[axis];
     for (int64_t i = 0; i < n && !r; i++, row.start[axis]++)
-        r = touch(port, &row, th);
+        r = mapping_touch(port, &row, th);
     return r;
 }
 
@@ -168,18 +111,6 @@ static int fill_mapped(struct tile *t, struct thread_context *th)
     int r = th->io.may_block ? load_rows(t, th) : sample(t, th);
     t->has_block = r == 0;
     return r;
-}
-
-static void mapped_view(const struct port *port, const struct port_box *box,
-                        struct engine_view *ret_view)
-{
-    int64_t offset = (int64_t)port->array.at.file.offset_bytes - port->file.mapping_begin;
-    for (int i = 0; i < port->array.ndim; i++) {
-        offset += box->start[i] * port->array.strides[i];
-        ret_view->strides[i] = port->array.strides[i];
-    }
-    ret_view->base = port->file.mapping + offset;
-    ret_view->is_swapped = port->array.is_swapped;
 }
 
 bool swaths_output(const struct tile *t, const struct thread_context *th,
@@ -195,16 +126,6 @@ bool swaths_output(const struct tile *t, const struct thread_context *th,
     return true;
 }
 
-/* Beyond the end of a file that was cut, the rest of its last page reads as zeros. */
-static int check_is_whole(const struct port *port, struct gad_error *error)
-{
-    struct stat st;
-    if (fstat(port->file.fd, &st) < 0 ||
-        st.st_size >= port->file.mapping_begin + port->file.mapping_bytes)
-        return 0;
-    return port_file_fault(port, port->file.mapping + port->file.mapping_bytes - 1, error);
-}
-
 int swaths_store(const struct tile *t, struct thread_context *th)
 {
     const struct port *port = t->ports->outputs[0].port;
@@ -213,7 +134,7 @@ int swaths_store(const struct tile *t, struct thread_context *th)
         return tile_store(t, th);
     if (t->grain + 1 < t->end)
         return 0;
-    int r = check_is_whole(source_of(t), &th->error);
+    int r = mapping_check(source_of(t), &th->error);
     if (r)
         return r;
     block_box(t, &box);
@@ -257,7 +178,7 @@ bool swaths_input(const struct tile *t, const struct thread_context *th,
     if (!t->block)
         return false;
     if (plan->swaths_are_mapped) {
-        mapped_view(port, &th->input_boxes[0], ret_view);
+        mapping_view(port, &th->input_boxes[0], ret_view);
         return true;
     }
     block_box(t, &box);

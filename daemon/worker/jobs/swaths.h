@@ -3,10 +3,6 @@
 
 #include "daemon/worker/jobs/tile.h"
 
-/* Maps the sources of such passes that are to be mapped. False: one cannot be. The ports are open.
- */
-bool swaths_map(struct wjob *job);
-
 /* As the fill of a port, for all of the tile's source: reads it into the block, or sees to it that
  * what is mapped is in memory. Once for each tile. */
 int swaths_fill(struct tile *t, struct thread_context *th) GAD_MUST_CHECK;

@@ -10,7 +10,7 @@
 #include "daemon/worker/jobs/wjob.h"
 #include "daemon/rates.h"
 #include "daemon/worker/io/ring.h"
-#include "daemon/worker/jobs/swaths.h"
+#include "daemon/worker/jobs/mapping.h"
 #include "daemon/worker/walks/journal.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/walks/walk_slab.h"
@@ -278,7 +278,7 @@ static int open_ports(struct wjob *job, const struct wjob_context *with, struct 
         r = open_outputs(job, &context, error);
     if (r)
         return r;
-    if (!swaths_map(job))
+    if (!mapping_open(job))
         r = plan_without_mapping(job, with->limits, error);
     if (!r)
         r = walk_product_new(job, error);

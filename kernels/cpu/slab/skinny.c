@@ -15,6 +15,7 @@
 #define ROWS        32   /* of a projection, whose lanes stay in the first cache */
 #define COLUMNS     256  /* of the operand, which stay there too; of float32 twice as many */
 #define GATHER_ROWS 1024 /* a slab has no more */
+#define TILE_ROWS   16   /* of a sum: what was asked for ahead stays in the first cache */
 #define LANES_BYTES (ROWS * SLAB_MAX_RESULTS * SLAB_LANES_OF * sizeof(double))
 
 _Static_assert(LANES_BYTES + ROWS * SLAB_MAX_RESULTS * sizeof(double) <= CPU_SCRATCH_BYTES &&
@@ -94,11 +95,11 @@ void cpu_slab_project(const struct cpu_engine *engine, const struct cpu_rows *x,
         }
 }
 
-/* A tile of rows: in float32 those that are added up so. */
+/* Tiles of rows: in float32 those that are added up so. */
 static void gather_rows(const struct slab_kernels *k, const struct slab_tile *whole,
                         enum slab_precision precision, int64_t fold_rows)
 {
-    size_t most = precision == SLAB_SINGLE ? (size_t)fold_rows : whole->n_rows;
+    size_t most = precision == SLAB_SINGLE ? (size_t)fold_rows : TILE_ROWS;
     for (size_t row = 0; row < whole->n_rows; row += most) {
         struct slab_tile t = *whole;
         t.n_rows = min_u64(most, whole->n_rows - row);
