@@ -258,6 +258,22 @@ def _unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Lazy, ..
     return (rest, *reversed(places))
 
 
+def _argwhere(a: Any) -> Any:
+    return moves.stack(moves.nonzero(a), axis=-1)
+
+
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    first, second = moves._axes(axes, as_lazy(m).ndim)
+    turned = moves.flip(m, ((), (second,), (first, second), (first,))[k % 4])
+    return moves.swapaxes(turned, first, second) if k % 2 else turned
+
+
+def _column_stack(tup: Any) -> Any:
+    columns = [as_lazy(one) for one in tup]
+    return moves.concat([one if one.ndim > 1 else reshaping.reshape(one, (-1, 1))
+                         for one in columns], axis=1)
+
+
 def _of_matrices(module: str, name: str) -> Callable[..., Any]:
     def call(*args: object, **kwargs: object) -> Any:
         made = importlib.import_module(f".._linalg.{module}", __package__)  # of lazies itself
@@ -296,7 +312,8 @@ _BY_NAME: dict[str, Callable[..., Any]] = {
        for name in ("linspace", "tril", "triu", "meshgrid")},
     **{name: getattr(filled, name) for name in filled.__all__},
     "gradient": _own(gradients.gradient), "repeat": derived.repeated,
-    "unravel_index": _unravel_index,
+    "unravel_index": _unravel_index, "argwhere": _argwhere, "rot90": _rot90,
+    "column_stack": _column_stack,
     "cov": _of_matrices("spread", "cov"), "corrcoef": _of_matrices("spread", "corrcoef"),
     "linalg.lstsq": _of_matrices("tall", "fitted"), "cross": _cross,
     "apply_along_axis": _apply_along_axis,

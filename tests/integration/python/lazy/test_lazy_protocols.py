@@ -164,7 +164,11 @@ def test_functions_that_are_no_ufuncs(gd):
             (np.add.reduce(ok), A.sum(0)), (np.max(ok, 1, keepdims=True), A.max(1, keepdims=True)),
             (np.any(ok > 3, axis=0), (A > 3).any(0)), (np.argmax(ok, -1), A.argmax(-1)),
             (np.ptp(ok, 0), np.ptp(A, 0)), (np.nanmax(x, 1), np.nanmax(a, 1)),
-            (np.add.reduce(ok > 1, axis=None), (A > 1).sum())]:
+            (np.add.reduce(ok > 1, axis=None), (A > 1).sum()),
+            (np.argwhere(x > 0), np.argwhere(a > 0)), (np.argwhere(ok > 1e9), np.argwhere(A > 1e9)),
+            *[(np.rot90(x, k), np.rot90(a, k)) for k in (-1, 0, 1, 2, 3, 4)],
+            (np.rot90(ok[None], 1, (2, 1)), np.rot90(A[None], 1, (2, 1))),
+            (np.column_stack([x[:, 0], x]), np.column_stack([a[:, 0], a]))]:
         assert type(got) is gd.Lazy
         same(got.compute(), want)
     np.testing.assert_allclose(np.sinc(ok).compute(), np.sinc(A), rtol=1e-13, atol=1e-16)
