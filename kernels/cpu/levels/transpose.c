@@ -13,8 +13,9 @@
  * once and written once: rows of a large array often lie a power of two apart, and then the lines
  * of a column share few sets of a cache and push each other out. Nor does anything go through
  * memory in between, since stores wait for each other, in order, for lines that are not there yet.
- * What will be read AHEAD rows later is asked for. Rows and columns that fill no square go one by
- * one. One pass over memory each way. Called by movement.c.
+ * What will be read AHEAD rows later is asked for. The last rows and columns are a square with some
+ * of those before them, which are written once more; where there are too few for any square, and in
+ * the plain reference, elements go one by one. One pass over memory each way. Called by movement.c.
  */
 #include "kernels/cpu/levels/template.h"
 
@@ -24,12 +25,12 @@
 #define AHEAD      16
 
 #define ELEMENTS(T)                                                                                \
-    static void elements_##T(const struct transposing *t, size_t first_row, size_t first_column)   \
+    static void elements_##T(const struct transposing *t)                                          \
     {                                                                                              \
-        for (size_t i = first_row; i < t->n_rows; i++) {                                           \
-            const char *src = t->src + (int64_t)i * t->src_row + first_column * sizeof(T);         \
-            char *dst = t->dst + (int64_t)first_column * t->dst_row + i * sizeof(T);               \
-            for (size_t k = first_column; k < t->n_columns; k++) {                                 \
+        for (size_t i = 0; i < t->n_rows; i++) {                                                   \
+            const char *src = t->src + (int64_t)i * t->src_row;                                    \
+            char *dst = t->dst + i * sizeof(T);                                                    \
+            for (size_t k = 0; k < t->n_columns; k++) {                                            \
                 memcpy(dst, src, sizeof(T));                                                       \
                 src += sizeof(T);                                                                  \
                 dst += t->dst_row;                                                                 \
@@ -46,7 +47,7 @@ ELEMENTS(u64)
 #define PLAIN(T)                                                                                   \
     static void transpose_##T(const struct transposing *t)                                         \
     {                                                                                              \
-        elements_##T(t, 0, 0);                                                                     \
+        elements_##T(t);                                                                           \
     }
 PLAIN(u8)
 PLAIN(u16)
@@ -101,18 +102,20 @@ PLAIN(u64)
                                                                                                    \
     static void transpose_##T(const struct transposing *t)                                         \
     {                                                                                              \
-        size_t n_rows = t->n_rows - t->n_rows % N, n_columns = t->n_columns - t->n_columns % N;    \
-        for (size_t i = 0; i < n_rows; i += N) {                                                   \
-            const char *src = t->src + (int64_t)i * t->src_row;                                    \
-            ask_ahead(src, t->src_row, N, n_columns * sizeof(T));                                  \
-            for (size_t k = 0; k < n_columns; k += N)                                              \
-                square_##T(src + k * sizeof(T), t->src_row,                                        \
-                           t->dst + (int64_t)k * t->dst_row + i * sizeof(T), t->dst_row);          \
+        if (t->n_rows < N || t->n_columns < N) {                                                   \
+            elements_##T(t);                                                                       \
+            return;                                                                                \
         }                                                                                          \
-        struct transposing whole = *t;                                                             \
-        whole.n_rows = n_rows;                                                                     \
-        elements_##T(&whole, 0, n_columns);                                                        \
-        elements_##T(t, n_rows, 0);                                                                \
+        for (size_t i = 0; i < t->n_rows; i += N) {                                                \
+            size_t row = i + N <= t->n_rows ? i : t->n_rows - N;                                   \
+            const char *src = t->src + (int64_t)row * t->src_row;                                  \
+            ask_ahead(src, t->src_row, N, t->n_columns * sizeof(T));                               \
+            for (size_t k = 0; k < t->n_columns; k += N) {                                         \
+                size_t column = k + N <= t->n_columns ? k : t->n_columns - N;                      \
+                square_##T(src + column * sizeof(T), t->src_row,                                   \
+                           t->dst + (int64_t)column * t->dst_row + row * sizeof(T), t->dst_row);   \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* The same columns of the rows that come AHEAD rows later, of which there may be none. */
