@@ -22,14 +22,14 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK_ROWS    512 /* of outputs that are made at a time, or a window's size */
-#define LEAST_LINES   8   /* with fewer, a line is cut into lanes */
+#define CHUNK_ROWS    96 /* of outputs that are made at a time, or a window's size: in a cache */
+#define LEAST_LINES   8  /* with fewer, a line is cut into lanes */
 #define STEP_WORST_NS 8u
 #define SPREAD_PLANES 2 /* means, and squared deviations */
 
 /* In the memory for lines: */
 struct line_memory {
-    char *in, *out, *finished, *suffix;
+    char *in, *out, *suffix;
 };
 
 struct axis_walk {
@@ -40,10 +40,9 @@ struct axis_walk {
     int axis;
     size_t size;
     window_slide_fn *slide;
-    window_finish_fn *finish;               /* NULL: what is stored is what the kernel gives */
-    double each, n;                         /* of a row; of the whole window */
-    size_t in_bytes, made_bytes, out_bytes; /* of an element: read, computed, stored */
-    unsigned n_in, n_out;                   /* planes that are read and stored */
+    double each, n;             /* of a row; of the whole window */
+    size_t in_bytes, out_bytes; /* of an element: read, stored */
+    unsigned n_in, n_out;       /* planes that are read and stored */
     const char *in[SPREAD_PLANES];
     char *out[SPREAD_PLANES];
 };
@@ -124,8 +123,7 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
     bool is_whole = l->n_lanes == WINDOW_LANES && !l->is_turned;
     bool reads_in_place = is_whole && a->n_in == 1, stores_in_place = is_whole && a->n_out == 1;
     size_t in_row = a->n_in * WINDOW_LANES * a->in_bytes;
-    size_t made_row = WINDOW_LANES * a->made_bytes,
-           out_row = a->n_out * WINDOW_LANES * a->out_bytes;
+    size_t out_row = a->n_out * WINDOW_LANES * a->out_bytes;
     in_at += (int64_t)first * l->in_step;
     out_at += (int64_t)first * l->out_step;
     if (n_kept > 0 && !reads_in_place)
@@ -133,8 +131,6 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
     for (unsigned i = 0; i < a->n_in && !reads_in_place; i++)
         gather_rows(a, l, i, in_at + (int64_t)n_kept * l->in_step, n + a->size - 1 - n_kept, in_row,
                     a->memory.in + n_kept * in_row);
-    char *place = a->out[0] + out_at;
-    bool makes_in_place = stores_in_place && !a->finish;
     const struct window_lanes lanes = {
         .src = reads_in_place ? a->in[0] + in_at : a->memory.in,
         .src_row = reads_in_place ? l->in_step : (int64_t)in_row,
@@ -142,20 +138,14 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
         .size = a->size,
         .phase = (l->phase + first) % a->size,
         .each = a->each,
+        .n_elements = a->n,
         .suffix = a->memory.suffix,
-        .dst = makes_in_place ? place : a->memory.out,
-        .dst_row = makes_in_place ? l->out_step : (int64_t)made_row,
+        .dst = stores_in_place ? a->out[0] + out_at : a->memory.out,
+        .dst_row = stores_in_place ? l->out_step : (int64_t)out_row,
     };
     a->slide(&lanes);
-    const char *made = a->memory.out;
-    if (a->finish) {
-        a->finish(n, a->n, a->memory.out, (int64_t)made_row,
-                  stores_in_place ? place : a->memory.finished,
-                  stores_in_place ? l->out_step : (int64_t)out_row);
-        made = a->memory.finished;
-    }
     for (unsigned i = 0; i < a->n_out && !stores_in_place; i++)
-        store_rows(a, l, i, out_at, first, n, made, out_row);
+        store_rows(a, l, i, out_at, first, n, a->memory.out, out_row);
 }
 
 /* Chunks end where blocks do: then no block is begun twice. */
@@ -262,13 +252,10 @@ static struct line_memory take_lines(const struct window_room *room, size_t size
     size_t n_chunk = max_u64(size, CHUNK_ROWS);
     struct line_memory m = {.in = room->lines};
     m.out = m.in + (n_chunk + size) * WINDOW_ROW_BYTES;
-    m.finished = m.out + n_chunk * WINDOW_ROW_BYTES;
-    m.suffix = m.finished + n_chunk * WINDOW_LANES * sizeof(double);
+    m.suffix = m.out + n_chunk * WINDOW_ROW_BYTES;
     return m;
 }
-_Static_assert(WINDOW_LINE_BYTES >=
-                   WINDOW_MAX_SIZE *
-                       (3 * WINDOW_ROW_BYTES + WINDOW_LANES * sizeof(double) + WINDOW_SUFFIX_BYTES),
+_Static_assert(WINDOW_LINE_BYTES >= WINDOW_MAX_SIZE * (3 * WINDOW_ROW_BYTES + WINDOW_SUFFIX_BYTES),
                "lines of the largest window fit");
 
 static size_t computed_bytes(const struct program_window *w, unsigned *ret_planes)
@@ -288,6 +275,13 @@ static bool take_planes(struct window_room *room, const struct window_grid *to, 
         ret_planes[i] = ret->base;
     }
     return true;
+}
+
+static enum window_step which_step(bool is_first, bool is_last)
+{
+    if (is_last)
+        return is_first ? WINDOW_ONLY : WINDOW_LAST;
+    return is_first ? WINDOW_FIRST : WINDOW_AGAIN;
 }
 
 static int filter_by_steps(struct axis_walk *a, const struct window_grid *from,
@@ -315,13 +309,11 @@ static int filter_by_steps(struct axis_walk *a, const struct window_grid *from,
         a->size = (size_t)w->size[axis];
         a->each = a->n;
         a->n *= (double)w->size[axis];
-        a->slide = (is_first ? k->first : k->again)[w->op][w->dtype];
-        a->finish = is_last ? k->finish[w->op][w->dtype] : NULL;
+        a->slide = k->steps[which_step(is_first, is_last)][w->op][w->dtype];
         a->n_in = is_first ? 1 : n_planes;
         a->in_bytes = is_first ? item_bytes : made_bytes;
         a->n_out = is_last ? 1 : n_planes;
         a->out_bytes = is_last ? item_bytes : made_bytes;
-        a->made_bytes = made_bytes * n_planes;
         a->memory = take_lines(a->room, a->size);
         if (is_last)
             next = *to;
@@ -392,5 +384,7 @@ int window_filter(const struct cpu_engine *engine, const struct program *program
     struct axis_walk a = {.engine = engine, .w = w, .room = room};
     if (engine->windows->taps[w->op][w->dtype])
         return filter_by_taps(&a, program, from, to);
-    return engine->windows->first[w->op][w->dtype] ? filter_by_steps(&a, from, first, to) : -EINVAL;
+    return engine->windows->steps[WINDOW_ONLY][w->op][w->dtype]
+               ? filter_by_steps(&a, from, first, to)
+               : -EINVAL;
 }

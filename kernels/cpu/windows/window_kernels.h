@@ -14,19 +14,20 @@ struct window_lanes {
     const char *src;
     int64_t src_row; /* bytes */
     size_t n, size;
-    size_t phase; /* of row 0: its place along the axis, modulo the size */
-    double each;  /* WINDOW_STD: how many elements a row stands for */
-    void *suffix; /* room for `size` times WINDOW_SUFFIX_BYTES */
-    char *dst;    /* rows of what the kernel computes in */
+    size_t phase;      /* of row 0: its place along the axis, modulo the size */
+    double each;       /* WINDOW_STD: how many elements a row stands for */
+    double n_elements; /* of the whole window */
+    void *suffix;      /* room for `size` times WINDOW_SUFFIX_BYTES */
+    char *dst;
     int64_t dst_row;
 };
 #define WINDOW_ROW_BYTES    (2 * WINDOW_LANES * sizeof(double)) /* of what is computed in */
 #define WINDOW_SUFFIX_BYTES (WINDOW_ROW_BYTES + 64)
 typedef void window_slide_fn(const struct window_lanes *w);
 
-/* Rows of what was computed in to rows of the dtype: n elements in a window. */
-typedef void window_finish_fn(size_t n_rows, double n, const char *src, int64_t src_row, char *dst,
-                              int64_t dst_row);
+/* Which axes a kernel is for: the first one reads elements, the last one stores results; between
+ * them are rows of what is computed in. */
+enum window_step { WINDOW_FIRST, WINDOW_AGAIN, WINDOW_LAST, WINDOW_ONLY, WINDOW_STEP_COUNT };
 
 /* Outputs x of a row, each of the elements src[x + offsets[k]]; what lies behind the last one's
  * may be read as far as WINDOW_LANES go. */
@@ -42,9 +43,7 @@ struct window_taps {
 typedef void window_taps_fn(const struct window_taps *t);
 
 struct window_kernels {
-    /* Of elements, and of what such a kernel has computed. NULL: this op goes by taps. */
-    window_slide_fn *first[OP_COUNT][DTYPE_COUNT], *again[OP_COUNT][DTYPE_COUNT];
-    window_finish_fn *finish[OP_COUNT][DTYPE_COUNT]; /* NULL: it is there already */
+    window_slide_fn *steps[WINDOW_STEP_COUNT][OP_COUNT][DTYPE_COUNT]; /* NULL: it goes by taps */
     window_taps_fn *taps[OP_COUNT][DTYPE_COUNT];
 };
 

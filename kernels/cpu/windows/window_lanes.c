@@ -28,8 +28,9 @@
     static void name(const struct window_lanes *w)                                                 \
     {                                                                                              \
         struct A *suffix = w->suffix;                                                              \
-        for (size_t i = 0, n; i < w->n; i += n) {                                                  \
-            size_t at = (w->phase + i) % w->size, left = w->size - at, k = 0;                      \
+        size_t at = w->phase;                                                                      \
+        for (size_t i = 0, n; i < w->n; i += n, at = 0) {                                          \
+            size_t left = w->size - at, k = 0;                                                     \
             n = left < w->n - i ? left : w->n - i;                                                 \
             struct A sum = LOAD(w, i + left - 1);                                                  \
             if (left == n)                                                                         \
@@ -56,12 +57,14 @@
 
 /* Sums ------------------------------------------------------------------------------------- */
 
-#define SUMMING(T, from)                                                                           \
+#define LOAD_ROW(T, from)                                                                          \
     static inline struct T##_lanes load_sum_##from(const struct window_lanes *w, size_t row)       \
     {                                                                                              \
         return load_##T##_of_##from(w->src + (int64_t)row * w->src_row);                           \
-    }                                                                                              \
-    SLIDING(sum_##from, T##_lanes, load_sum_##from, add_##T, store_row_##T)
+    }
+LOAD_ROW(f64, f64)
+LOAD_ROW(f64, f32)
+LOAD_ROW(u64, u64)
 
 #define STORE_ROW(T)                                                                               \
     static inline void store_row_##T(const struct window_lanes *w, size_t row, struct T##_lanes v) \
@@ -70,9 +73,29 @@
     }
 STORE_ROW(f64)
 STORE_ROW(u64)
-SUMMING(f64, f64)
-SUMMING(f64, f32)
-SUMMING(u64, u64)
+
+/* Results: what n elements come to, as they are stored. */
+#define STORE_RESULT(name, T, divided)                                                             \
+    static inline void store_##name##_##T(const struct window_lanes *w, size_t row,                \
+                                          struct f64_lanes v)                                      \
+    {                                                                                              \
+        if (divided)                                                                               \
+            for (int i = 0; i < VECTORS(f64); i++)                                                 \
+                v.v[i] /= w->n_elements;                                                           \
+        store_f64_as_##T(w->dst + (int64_t)row * w->dst_row, v);                                   \
+    }
+STORE_RESULT(sum, f32, false)
+STORE_RESULT(mean, f32, true)
+STORE_RESULT(mean, f64, true)
+
+SLIDING(sums_f32, f64_lanes, load_sum_f32, add_f64, store_row_f64)
+SLIDING(sums_f64, f64_lanes, load_sum_f64, add_f64, store_row_f64)
+SLIDING(sums_u64, u64_lanes, load_sum_u64, add_u64, store_row_u64)
+SLIDING(sum_f32_f32, f64_lanes, load_sum_f32, add_f64, store_sum_f32)
+SLIDING(sum_f64_f32, f64_lanes, load_sum_f64, add_f64, store_sum_f32)
+SLIDING(mean_f32_f32, f64_lanes, load_sum_f32, add_f64, store_mean_f32)
+SLIDING(mean_f64_f32, f64_lanes, load_sum_f64, add_f64, store_mean_f32)
+SLIDING(mean_f64_f64, f64_lanes, load_sum_f64, add_f64, store_mean_f64)
 
 /* Extrema ---------------------------------------------------------------------------------- */
 
@@ -135,42 +158,40 @@ static inline struct spread_lanes load_spread(const struct window_lanes *w, size
     return v;
 }
 
-#define SPREADING(from)                                                                            \
+/* NumPy's has no mean that is infinite to deviate from. */
+#define STORE_SPREAD(T)                                                                            \
+    static inline void store_std_##T(const struct window_lanes *w, size_t row,                     \
+                                     struct spread_lanes v)                                        \
+    {                                                                                              \
+        f64 made[WINDOW_LANES], mean[WINDOW_LANES];                                                \
+        memcpy(made, &v.squares, sizeof(made));                                                    \
+        memcpy(mean, &v.mean, sizeof(mean));                                                       \
+        for (int k = 0; k < WINDOW_LANES; k++)                                                     \
+            made[k] = sqrt(made[k] / w->n_elements) + (mean[k] - mean[k]);                         \
+        memcpy(&v.squares, made, sizeof(made));                                                    \
+        store_f64_as_##T(w->dst + (int64_t)row * w->dst_row, v.squares);                           \
+    }
+STORE_SPREAD(f32)
+STORE_SPREAD(f64)
+
+#define LOAD_SPREAD(from)                                                                          \
     static inline struct spread_lanes load_spread_##from(const struct window_lanes *w, size_t row) \
     {                                                                                              \
         struct spread_lanes v = {.n = 1};                                                          \
         v.mean = load_f64_of_##from(w->src + (int64_t)row * w->src_row);                           \
         memset(&v.squares, 0, sizeof(v.squares));                                                  \
         return v;                                                                                  \
-    }                                                                                              \
-    SLIDING(spread_##from, spread_lanes, load_spread_##from, join_spreads, store_spread)
-SPREADING(f64)
-SPREADING(f32)
-SLIDING(spread_again, spread_lanes, load_spread, join_spreads, store_spread)
-
-/* Results ---------------------------------------------------------------------------------- */
-
-#define FINISH(name, T, skipped, expression)                                                       \
-    static void name##_##T(size_t n_rows, double n, const char *src, int64_t src_row, char *dst,   \
-                           int64_t dst_row)                                                        \
-    {                                                                                              \
-        for (size_t i = 0; i < n_rows; i++) {                                                      \
-            const f64 *from = (const f64 *)(const void *)(src + (int64_t)i * src_row) + (skipped); \
-            T row[WINDOW_LANES];                                                                   \
-            for (int k = 0; k < WINDOW_LANES; k++) {                                               \
-                f64 v = from[k];                                                                   \
-                row[k] = (T)(expression);                                                          \
-            }                                                                                      \
-            memcpy(dst + (int64_t)i * dst_row, row, sizeof(row));                                  \
-        }                                                                                          \
     }
-FINISH(finish_sum, f32, 0, v)
-FINISH(finish_mean, f32, 0, v / n)
-FINISH(finish_mean, f64, 0, v / n)
-/* NumPy's has no mean that is infinite to deviate from. */
-#define MEAN_IS_FINITE (from[k - WINDOW_LANES] - from[k - WINDOW_LANES])
-FINISH(finish_std, f32, WINDOW_LANES, sqrt(v / n) + MEAN_IS_FINITE)
-FINISH(finish_std, f64, WINDOW_LANES, sqrt(v / n) + MEAN_IS_FINITE)
+LOAD_SPREAD(f64)
+LOAD_SPREAD(f32)
+
+SLIDING(spreads_f32, spread_lanes, load_spread_f32, join_spreads, store_spread)
+SLIDING(spreads_f64, spread_lanes, load_spread_f64, join_spreads, store_spread)
+SLIDING(spreads_again, spread_lanes, load_spread, join_spreads, store_spread)
+SLIDING(std_f32, spread_lanes, load_spread_f32, join_spreads, store_std_f32)
+SLIDING(std_f64, spread_lanes, load_spread_f64, join_spreads, store_std_f64)
+SLIDING(std_again_f32, spread_lanes, load_spread, join_spreads, store_std_f32)
+SLIDING(std_again_f64, spread_lanes, load_spread, join_spreads, store_std_f64)
 
 #define EXTREMUM(name)                                                                             \
     {                                                                                              \
@@ -179,27 +200,33 @@ FINISH(finish_std, f64, WINDOW_LANES, sqrt(v / n) + MEAN_IS_FINITE)
         [DTYPE_UINT16] = name##_u16, [DTYPE_UINT32] = name##_u32, [DTYPE_UINT64] = name##_u64,     \
         [DTYPE_FLOAT32] = name##_f32, [DTYPE_FLOAT64] = name##_f64                                 \
     }
+#define EXTREMA_ROWS [OP_WINDOW_MIN] = EXTREMUM(min), [OP_WINDOW_MAX] = EXTREMUM(max)
+#define SUMS(of_f32, of_f64, of_u64)                                                               \
+    {                                                                                              \
+        [DTYPE_FLOAT32] = of_f32, [DTYPE_FLOAT64] = of_f64, [DTYPE_INT64] = of_u64,                \
+        [DTYPE_UINT64] = of_u64                                                                    \
+    }
+#define FLOATS(of_f32, of_f64)                                                                     \
+    {                                                                                              \
+        [DTYPE_FLOAT32] = of_f32, [DTYPE_FLOAT64] = of_f64                                         \
+    }
 const struct window_kernels KERNEL_SYMBOL(windows) = {
-    .first = {[OP_WINDOW_SUM] = {[DTYPE_FLOAT32] = sum_f32,
-                                 [DTYPE_FLOAT64] = sum_f64,
-                                 [DTYPE_INT64] = sum_u64,
-                                 [DTYPE_UINT64] = sum_u64},
-              [OP_WINDOW_MEAN] = {[DTYPE_FLOAT32] = sum_f32, [DTYPE_FLOAT64] = sum_f64},
-              [OP_WINDOW_STD] = {[DTYPE_FLOAT32] = spread_f32, [DTYPE_FLOAT64] = spread_f64},
-              [OP_WINDOW_MIN] = EXTREMUM(min),
-              [OP_WINDOW_MAX] = EXTREMUM(max)},
-    .again = {[OP_WINDOW_SUM] = {[DTYPE_FLOAT32] = sum_f64,
-                                 [DTYPE_FLOAT64] = sum_f64,
-                                 [DTYPE_INT64] = sum_u64,
-                                 [DTYPE_UINT64] = sum_u64},
-              [OP_WINDOW_MEAN] = {[DTYPE_FLOAT32] = sum_f64, [DTYPE_FLOAT64] = sum_f64},
-              [OP_WINDOW_STD] = {[DTYPE_FLOAT32] = spread_again, [DTYPE_FLOAT64] = spread_again},
-              [OP_WINDOW_MIN] = EXTREMUM(min),
-              [OP_WINDOW_MAX] = EXTREMUM(max)},
-    .finish =
-        {[OP_WINDOW_SUM] = {[DTYPE_FLOAT32] = finish_sum_f32},
-         [OP_WINDOW_MEAN] = {[DTYPE_FLOAT32] = finish_mean_f32, [DTYPE_FLOAT64] = finish_mean_f64},
-         [OP_WINDOW_STD] = {[DTYPE_FLOAT32] = finish_std_f32, [DTYPE_FLOAT64] = finish_std_f64}},
+    .steps = {[WINDOW_FIRST] = {[OP_WINDOW_SUM] = SUMS(sums_f32, sums_f64, sums_u64),
+                                [OP_WINDOW_MEAN] = FLOATS(sums_f32, sums_f64),
+                                [OP_WINDOW_STD] = FLOATS(spreads_f32, spreads_f64),
+                                EXTREMA_ROWS},
+              [WINDOW_AGAIN] = {[OP_WINDOW_SUM] = SUMS(sums_f64, sums_f64, sums_u64),
+                                [OP_WINDOW_MEAN] = FLOATS(sums_f64, sums_f64),
+                                [OP_WINDOW_STD] = FLOATS(spreads_again, spreads_again),
+                                EXTREMA_ROWS},
+              [WINDOW_LAST] = {[OP_WINDOW_SUM] = SUMS(sum_f64_f32, sums_f64, sums_u64),
+                               [OP_WINDOW_MEAN] = FLOATS(mean_f64_f32, mean_f64_f64),
+                               [OP_WINDOW_STD] = FLOATS(std_again_f32, std_again_f64),
+                               EXTREMA_ROWS},
+              [WINDOW_ONLY] = {[OP_WINDOW_SUM] = SUMS(sum_f32_f32, sums_f64, sums_u64),
+                               [OP_WINDOW_MEAN] = FLOATS(mean_f32_f32, mean_f64_f64),
+                               [OP_WINDOW_STD] = FLOATS(std_f32, std_f64),
+                               EXTREMA_ROWS}},
     .taps = {[OP_CORRELATE] = {[DTYPE_FLOAT32] = KERNEL_SYMBOL(window_correlate_f32),
                                [DTYPE_FLOAT64] = KERNEL_SYMBOL(window_correlate_f64),
                                [DTYPE_INT64] = KERNEL_SYMBOL(window_correlate_u64),

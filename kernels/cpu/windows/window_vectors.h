@@ -78,6 +78,17 @@ static inline struct f64_lanes load_f64_of_f32(const void *src)
     }
     return a;
 }
+static inline void store_f64_as_f32(void *dst, struct f64_lanes a)
+{
+    for (int i = 0; i < VECTORS(f64); i++) {
+        narrow_f32_vector narrow = __builtin_convertvector(a.v[i], narrow_f32_vector);
+        memcpy((char *)dst + (size_t)i * sizeof(narrow), &narrow, sizeof(narrow));
+    }
+}
+static inline void store_f64_as_f64(void *dst, struct f64_lanes a)
+{
+    memcpy(dst, &a, sizeof(a));
+}
 #define load_f64_of_f64 load_f64
 #define load_u64_of_u64 load_u64
 
