@@ -47,9 +47,6 @@ static void forget_gone(const struct fair_users *users, struct fair_user *user)
 {
     if (user->n_sessions > 0 || user->used_ns > users->clock_ns)
         return;
-    line_deinit(&user->at_reading);
-    line_deinit(&user->at_sending);
-    line_deinit(&user->at_planner);
     list_remove(&user->link);
     free(user);
 }
@@ -86,7 +83,11 @@ int fair_join(struct fair_users *users, uid_t uid, struct fair_user **ret_user)
 
 void fair_leave(struct fair_users *users, struct fair_user *user)
 {
-    user->n_sessions--;
+    if (--user->n_sessions > 0)
+        return;
+    line_deinit(&user->at_reading); /* the rings may go before who is remembered */
+    line_deinit(&user->at_sending);
+    line_deinit(&user->at_planner);
     forget_gone(users, user);
 }
 
