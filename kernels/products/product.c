@@ -221,6 +221,33 @@ static void set_load(const struct plan_product *p, uint64_t panel, uint64_t n,
         take_grains(p, (unsigned)(is_left ? n : n - p->n_left_loads), p->load_grains, turn);
 }
 
+/* Grains along the depth follow each other first, or there is one. */
+static bool has_rows_in_order(const struct plan_product *p, const struct grain_box *box)
+{
+    const struct product_axes *axes = &p->axes[PRODUCT_LEFT];
+    const struct geometry *g = &p->passes[PRODUCT_LEFT].geometry;
+
+    return axes->n_batch == 0 && axes->row >= 0 &&
+           (box->count[axes->depth] == 1 || g->grid_order[g->ndim - 1] == axes->depth);
+}
+
+int64_t product_loaded_rows(const struct plan_product *p, uint64_t panel, uint64_t n)
+{
+    const struct geometry *g = &p->passes[PRODUCT_LEFT].geometry;
+    struct product_turn turn;
+    struct grain_box box;
+
+    set_load(p, panel, n, &turn);
+    if (turn.pass != PRODUCT_LEFT || turn.is_empty)
+        return 0;
+    grains_of(p, &turn, false, &box);
+    if (!has_rows_in_order(p, &box))
+        return 0;
+    uint64_t in_row = (uint64_t)box.count[p->axes[PRODUCT_LEFT].depth];
+    uint64_t end = (turn.first_cell + turn.n_grains + in_row - 1) / in_row;
+    return (int64_t)end * g->grain_shape[p->axes[PRODUCT_LEFT].row];
+}
+
 /* The blocks of a tile along one axis of C: whole ones, which go several at a time, and perhaps one
  * that is cut by the end of C, which goes alone. */
 struct tile_blocks {

@@ -177,18 +177,34 @@ static struct tile_counts count_tiles(const struct plan_product *product,
                                     (double)divide_up_i64(product->n_matrices, t->matrices)};
 }
 
-/* How often an operand is read for one matrix of C. Panels that stay are of the left operand as
- * long as there are several columns of tiles. */
-static double times_read(const struct plan_product *product, const struct product_tile *t,
-                         const struct tile_counts *n, enum product_pass side)
+/* Tiles of a row that follow each other share what stays of one operand's panels: the first loads
+ * all of it, the others the rest. They share the left operand's as long as there are several
+ * columns of tiles. */
+struct tile_kind {
+    double share;     /* of all tiles */
+    double kept_side; /* of a panel of the operand that is shared, what is loaded */
+};
+
+static void tell_kinds(const struct plan_product *product, const struct product_tile *t,
+                       const struct tile_counts *n, struct tile_kind ret[2])
+{
+    double first = product->is_symmetric ? 1 : 1 / (n->columns > 1 ? n->columns : n->rows);
+
+    ret[0] = (struct tile_kind){.share = first, .kept_side = 1};
+    ret[1] = (struct tile_kind){.share = 1 - first,
+                                .kept_side = 1 - (double)t->n_kept / (double)t->n_panels};
+}
+
+/* How often an operand is read for one matrix of C, if all tiles were of the kind. */
+static double times_read(const struct plan_product *product, const struct tile_counts *n,
+                         const struct tile_kind *kind, enum product_pass side)
 {
     enum product_pass kept_side = n->columns > 1 ? PRODUCT_LEFT : PRODUCT_RIGHT;
     double times = side == PRODUCT_LEFT ? n->columns : n->rows;
-    double kept = (double)t->n_kept / (double)t->n_panels;
 
     if (product->is_symmetric)
         return (n->rows + 1) / 2;
-    return side == kept_side ? kept + (1 - kept) * times : times;
+    return side == kept_side ? kind->kept_side * times : times;
 }
 
 static double packed_extent(int64_t tile, int64_t block, int64_t n_lines)
@@ -253,29 +269,68 @@ static double together(bool is_at_once, double a, double b)
     return is_at_once ? slower + HIDDEN_SHARE * (a + b - slower) : a + b;
 }
 
-void product_cost(const struct product_costs *c, struct product_tile *t)
+/* Of a device: the first panels are waited for, and C as it leaves, but for what of it a tile's
+ * last panel and the next tile's first one hide. */
+static double ending(const struct product_costs *c, const struct product_tile *t,
+                     const struct tile_counts *n, double outside)
 {
-    const struct tile_counts n = count_tiles(c->product, t);
-    double host = storing(c, t), disk = 0, link = 0, panels = 0;
+    double n_tiles = n->rows * n->columns * n->matrices * c->n_outer;
+    double leaving = c->result_link / n_tiles;
+    double panel = c->multiply_seconds / n_tiles / (double)t->n_panels;
+    double hidden = t->has_two_buffers ? panel : 0;
+
+    return outside / n_tiles / (double)t->n_panels + max_f64(leaving - hidden, 0) +
+           (n_tiles - 1) * max_f64(leaving - 2 * hidden, 0);
+}
+
+/* What is moved, if all tiles were of the kind. outside: what a device works beside. */
+struct moved {
+    double host, disk, link, panels, outside;
+};
+
+static struct moved move(const struct product_costs *c, const struct product_tile *t,
+                         const struct tile_counts *n, const struct tile_kind *kind)
+{
+    struct moved m = {.host = storing(c, t)};
 
     for (int side = 0; side < 2; side++) {
         const struct product_way *way = &c->ways[side];
-        double times = times_read(c->product, t, &n, (enum product_pass)side) * way->n_times *
-                       (way->has_matrices ? 1 : n.matrices);
+        double times = times_read(c->product, n, kind, (enum product_pass)side) * way->n_times *
+                       (way->has_matrices ? 1 : n->matrices);
         double pieces = times * in_pieces(c->product, t, side);
-        host += way->host * pieces;
-        disk += way->disk * pieces;
-        link += way->link * times;
-        panels += way->kernel * times;
+        m.host += way->host * pieces;
+        m.disk += way->disk * pieces;
+        m.link += way->link * times;
+        m.panels += way->kernel * times;
     }
     /* Boxes of one panel follow each other through host and link. */
-    double outside = together(true, host + disk + c->result_host, max_f64(link, c->result_link));
-    t->moving = host + disk + link + panels;
-    double kernel = multiplying(c, t, &n) + panels;
+    m.outside = together(true, m.host + m.disk + c->result_host, max_f64(m.link, c->result_link));
+    return m;
+}
+
+void product_cost(const struct product_costs *c, struct product_tile *t)
+{
+    const struct tile_counts n = count_tiles(c->product, t);
+    struct tile_kind kinds[2];
+    struct moved moved[2];
+
+    tell_kinds(c->product, t, &n, kinds);
+    t->moving = t->seconds = 0;
+    for (int i = 0; i < 2; i++) {
+        moved[i] = move(c, t, &n, &kinds[i]);
+        t->moving +=
+            kinds[i].share * (moved[i].host + moved[i].disk + moved[i].link + moved[i].panels);
+    }
+    double kernel = multiplying(c, t, &n);
+    bool is_two = t->has_two_buffers;
+    for (int i = 0; i < 2; i++) {
+        const struct moved *m = &moved[i];
+        double seconds = c->has_link ? together(is_two, m->outside, kernel + m->panels)
+                                     : together(is_two, m->disk, m->host + packing(c, t) + kernel);
+        t->seconds += kinds[i].share * seconds;
+    }
     if (c->has_link)
-        t->seconds = together(t->has_two_buffers, outside, kernel);
-    else
-        t->seconds = together(t->has_two_buffers, disk, host + packing(c, t) + kernel);
+        t->seconds += ending(c, t, &n, moved[0].outside);
 }
 
 bool product_cost_prefers_two(const struct product_costs *c, const struct product_tile *one,

@@ -4,7 +4,8 @@
  *
  *     LOAD(s)      the MULTIPLYs that read what lies in its buffer: those of panel s - 2, or with
  *                  one buffer of panel s - 1; what a kept panel is written over was read before
- *                  these, since a tile with such memory has two panels or more
+ *                  these, since a tile with such memory has two panels or more. Of the left
+ *                  operand, those of the lines of blocks down to its last row
  *     MULTIPLY(s)  LOAD(s), and the same block's MULTIPLY of the step before; a tile's first ones
  *                  those STOREs of the tile before, which read what is overwritten
  *     STORE        the MULTIPLYs of the blocks that it reads; with a journal, which holds one tile,
@@ -40,12 +41,12 @@ static struct panel_place panel_before(const struct plan_product *p, const struc
     return (struct panel_place){at->start - n.tile, at->tile - 1, p->n_panels - 1, false};
 }
 
-/* All turns down to a panel's last MULTIPLY, to its last LOAD. */
-static uint64_t multiplied(const struct plan_product *p, const struct panel_place *at)
+/* All turns down to the n-th MULTIPLY of a panel's last step, to its last LOAD. */
+static uint64_t multiplied(const struct plan_product *p, const struct panel_place *at, uint64_t n)
 {
     uint64_t end = min_u64((at->panel + 1) * product_panel_steps(p), p->n_depth_steps);
 
-    return at->start + product_multiply_index(p, end - 1, p->n_multiplies - 1) + 1;
+    return at->start + product_multiply_index(p, end - 1, n - 1) + 1;
 }
 
 static uint64_t loaded(const struct plan_product *p, const struct panel_place *at)
@@ -56,14 +57,15 @@ static uint64_t loaded(const struct plan_product *p, const struct panel_place *a
     return n.load > 0 ? at->start + product_place_index(p, end - 1) + 1 : 0;
 }
 
-static uint64_t load_needs(const struct plan_product *p, const struct panel_place *at)
+static uint64_t load_needs(const struct plan_product *p, const struct panel_place *at, uint64_t n)
 {
     if (!p->has_two_buffers)
-        return multiplied(p, at); /* they come first */
+        return multiplied(p, at, p->n_multiplies); /* they come first */
     if (at->is_first)
         return 0;
     struct panel_place before = panel_before(p, at);
-    return multiplied(p, &before);
+    int64_t n_rows = product_loaded_rows(p, at->tile * p->n_panels + at->panel + 1, n);
+    return multiplied(p, &before, product_load_needs(p, n_rows));
 }
 
 /* n: of the panel's. */
@@ -119,7 +121,7 @@ static uint64_t needs_in_tile(const struct plan_product *p, uint64_t start, uint
     struct product_panel_turn turn = product_panel_turn(p, spot.place);
     struct panel_place at = {.start = start, .tile = tile, .panel = turn.panel};
     at.is_first = tile == p->first_tile && at.panel == 0;
-    return turn.is_load ? load_needs(p, &at) : multiply_needs(p, &at, turn.n);
+    return turn.is_load ? load_needs(p, &at, turn.n) : multiply_needs(p, &at, turn.n);
 }
 
 uint64_t product_needs(const struct plan_product *p, uint64_t index)

@@ -140,6 +140,16 @@ uint64_t product_multiply_needs(const struct plan_product *p, uint64_t n)
     return at.is_cut ? p->n_stores : stores_down_to(p, &lines, at.line);
 }
 
+uint64_t product_load_needs(const struct plan_product *p, int64_t n_rows)
+{
+    struct product_lines lines;
+
+    if (p->store_lines == 0 || p->is_by_columns || n_rows <= 0)
+        return p->n_multiplies;
+    product_lines_of(p, &lines);
+    return end_of_line(&lines, min_u64((uint64_t)((n_rows - 1) / lines.extent), lines.n - 1));
+}
+
 unsigned product_late_stores(const struct plan_product *p)
 {
     struct product_lines lines;

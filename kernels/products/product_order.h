@@ -38,6 +38,10 @@ struct product_panel_turn {
 };
 struct product_panel_turn product_panel_turn(const struct plan_product *p, uint64_t place);
 
+/* Of a panel, numbered through all tiles, down to which row of its tile LOAD n goes; 0: it is not
+ * of the left operand, or takes its grains in another order. In product.c. */
+int64_t product_loaded_rows(const struct plan_product *p, uint64_t panel, uint64_t n);
+
 /* How many STOREs are behind the first MULTIPLYs of the next tile. */
 unsigned product_late_stores(const struct plan_product *p);
 
@@ -60,4 +64,7 @@ uint64_t product_store_index(const struct plan_product *p, uint64_t n);
 /* How many of the last step's MULTIPLYs STORE n waits for; how many STOREs of the tile before one
  * of the first step's MULTIPLYs. */
 uint64_t product_store_needs(const struct plan_product *p, uint64_t n);
+/* How many of a step's MULTIPLYs read the first n_rows of a left panel, or come before these. 0:
+ * all of them do. */
+uint64_t product_load_needs(const struct plan_product *p, int64_t n_rows);
 uint64_t product_multiply_needs(const struct plan_product *p, uint64_t n);

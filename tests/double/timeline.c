@@ -10,8 +10,9 @@
  *
  * From when armed= says so, the program is held to the clock, slowed down by pace=: what a program
  * does next depends on what has ended before. What it computes on the host is then as good as
- * free, so what a host copies or reads is no part of a prediction. Before that, and with pace=0,
- * nothing waits.
+ * free, so what a host copies or reads is no part of a prediction; plans are made for the host's
+ * memory that the machine names, which the worker takes for measured (host_memory.c). Before that,
+ * and with pace=0, nothing waits.
  *
  * A copy takes copy_ns and its bytes at the link's rate. A kernel takes launch_ns, and the longer
  * of its bytes at the memory's rate and its instructions: blocks go to processors in turn, and the
@@ -39,6 +40,7 @@ static const struct timeline_machine machines[] = {
      .to_device = 55e9,
      .from_device = 55e9,
      .memory = 3.35e12,
+     .host_memory = 200e9,
      .instructions = 33.5e12,
      .product_float32 = 67e12,
      .product_tf32 = 400e12,
@@ -51,6 +53,7 @@ static const struct timeline_machine machines[] = {
      .to_device = 12e9,
      .from_device = 12e9,
      .memory = 450e9,
+     .host_memory = 40e9,
      .instructions = 4.5e12,
      .product_float32 = 9e12,
      .product_tf32 = 18e12,
@@ -67,6 +70,11 @@ const struct timeline_machine *timeline_find(const char *name)
         if (strcmp(machines[i].name, name) == 0)
             return &machines[i];
     return NULL;
+}
+
+double timeline_host_memory(void)
+{
+    return the_double.timeline.machine ? the_double.timeline.machine->host_memory : 0;
 }
 
 uint64_t timeline_copy_ns(const struct timeline_machine *machine, enum timeline_engine engine,

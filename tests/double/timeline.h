@@ -17,6 +17,7 @@ enum timeline_engine {
 struct timeline_machine {
     const char *name;
     double to_device, from_device, memory, instructions;
+    double host_memory; /* read and written by all its threads that copy */
     double product_float32, product_tf32, product_float64;
     unsigned n_processors;
     uint64_t call_ns, copy_ns, launch_ns; /* of the host; of an engine, beside the work */
@@ -28,6 +29,9 @@ struct timeline_work {
     double instructions;
     double product_float32, product_tf32, product_float64;
 };
+
+/* Of the machine that is modelled; 0: none is. */
+double timeline_host_memory(void);
 
 /* NULL: there is none of this name. */
 const struct timeline_machine *timeline_find(const char *name);

@@ -34,8 +34,11 @@ static struct engine *free_engine(struct engine *base)
         cuda_flight_deinit(&e->flights[i]);
     pthread_cond_destroy(&e->tiles.wake);
     pthread_cond_destroy(&e->multiplies.wake);
-    if (e->tiles.landed)
-        cuda_event_free(e->tiles.landed);
+    pthread_cond_destroy(&e->stores.wake);
+    cuda_event *const events[] = {&e->tiles.landed, &e->stores.landed, &e->stored};
+    for (unsigned i = 0; i < ARRAY_LENGTH(events); i++)
+        if (*events[i])
+            cuda_event_free(steal_ptr(*events[i]));
     cuda_flight_deinit(&e->small_flight);
     e->registered = registered_free(e->registered);
     e->card = card_free(e->card);
@@ -109,7 +112,7 @@ static void describe(struct cuda_engine *e, unsigned n_threads)
         .device_carries = card->pinned + card->carry_offset,
         .n_device_tiles = card->depth,
         .n_device_products = CUDA_MAX_BEGUN,
-        .n_device_flights = card->depth + CUDA_MAX_MULTIPLIES,
+        .n_device_flights = card->depth + CUDA_MAX_MULTIPLIES + CUDA_MAX_STORES,
         .blas = card->blas ? cuda_blas_version(card->blas) : NULL,
         .why_no_blas = card->blas ? NULL : card->why_no_blas,
         .limits = {.pool_bytes = pool_bytes,
@@ -150,6 +153,10 @@ static int make_flights(struct cuda_engine *e)
     int r = cuda_flight_init(&e->small_flight, true);
     if (!r)
         r = cuda_event_new(true, &e->tiles.landed);
+    if (!r)
+        r = cuda_event_new(true, &e->stores.landed);
+    if (!r)
+        r = cuda_event_new(false, &e->stored);
     for (unsigned i = 0; i < e->base.n_device_flights && !r; i++)
         r = cuda_flight_init(&e->flights[i], false);
     return r;
@@ -175,6 +182,8 @@ int cuda_engine_new(const struct cuda_engine_config *config, struct engine **ret
     describe(e, config->n_threads);
     make_line(e, &e->tiles, "device", 0, e->base.n_device_tiles);
     make_line(e, &e->multiplies, "device-products", e->base.n_device_tiles, CUDA_MAX_MULTIPLIES);
+    make_line(e, &e->stores, "device-stores", e->base.n_device_tiles + CUDA_MAX_MULTIPLIES,
+              CUDA_MAX_STORES);
     const struct registered_config registered = {.budget_bytes = config->register_bytes,
                                                  .window_bytes = REGISTERED_WINDOW_BYTES,
                                                  .idle_ns = REGISTERED_IDLE_NS};

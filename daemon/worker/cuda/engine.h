@@ -14,6 +14,11 @@
  * loaded, and tiles of others computed, beside it. There are flights for some, and for no more than
  * others' MULTIPLYs may find before them in the stream; many more may be queued. Jobs take turns
  * there.
+ *
+ * STOREs have flights and a thread of their own, too, as many as there may be slots: the device
+ * copies C into slots in no time, and the link takes long to bring it to the host. The next tile's
+ * first MULTIPLYs wait on the device for the former alone (MARK_KERNEL_END's copy, `stored`), and
+ * LOADs come in meanwhile.
  */
 #pragma once
 
@@ -28,7 +33,8 @@
 #define CUDA_MAX_MULTIPLIES 4u  /* with the device: the host gives the next while they last */
 #define CUDA_MAX_BEGUN      32u /* with those that are queued */
 #define CUDA_MULTIPLIES_NS  UINT64_C(20000000) /* with the device, unless it is one alone */
-#define CUDA_MAX_FLIGHTS    (CARD_MAX_DEPTH + CUDA_MAX_MULTIPLIES)
+#define CUDA_MAX_STORES     32u
+#define CUDA_MAX_FLIGHTS    (CARD_MAX_DEPTH + CUDA_MAX_MULTIPLIES + CUDA_MAX_STORES)
 
 #define CUDA_SHARED 1u /* offsets are multiples of ENGINE_SLOT_ALIGN */
 
@@ -96,9 +102,11 @@ struct cuda_engine {
 
     pthread_mutex_t lock; /* of all below, and around submissions; taken before the scheduler's */
     bool is_stopping;
-    struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* of tiles, then of MULTIPLYs */
+    struct cuda_flight flights[CUDA_MAX_FLIGHTS]; /* of tiles, then of MULTIPLYs, STOREs */
     uint64_t n_flown;                             /* of all times */
-    struct cuda_line tiles, multiplies;
+    struct cuda_line tiles, multiplies, stores;
+    cuda_event stored; /* the last STORE's kernel */
+    bool has_stored;
 };
 
 struct cuda_engine_config {

@@ -7,9 +7,10 @@
  * submits what has waited for a flight, and gives the tile back to the scheduler.
  *
  * MULTIPLYs of matrix products go into a stream of their own, which is more patient, and have a
- * thread of their own. They and tiles pass each other everywhere: no turn is submitted before those
- * that it needs have ended. A slow device gets few at a time, since one of another job stands
- * behind all that are there; and from the queues jobs go in turn.
+ * thread of their own; so have their STOREs, which are long on their way back. They and tiles pass
+ * each other everywhere: no turn is submitted before those that it needs have ended. A slow device
+ * gets few at a time, since one of another job stands behind all that are there; and from the
+ * queues jobs go in turn.
  *
  * A tile that was submitted is always waited for, whatever became of its job: until then the device
  * writes into its slot. One that still waits for a flight is given back without having been there
@@ -113,24 +114,33 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
     return r;
 }
 
-static int submit_multiply(struct cuda_flight *f, const struct card *card, const struct tile *t)
+/* What a tile's first MULTIPLYs set has been read by the STOREs of the tile before. */
+static int wait_for_stores(const struct cuda_engine *e, const struct tile *t)
 {
-    int r = cuda_event_record(f->marks[MARK_BEGIN], card->products);
+    return t->turn.is_first && e->has_stored ? cuda_stream_wait(e->card->products, e->stored) : 0;
+}
+
+static int submit_multiply(struct cuda_flight *f, const struct cuda_engine *e, const struct tile *t)
+{
+    const struct card *card = e->card;
+    int r = wait_for_stores(e, t);
+    if (!r)
+        r = cuda_event_record(f->marks[MARK_BEGIN], card->products);
     if (!r)
         r = cuda_product_multiply(card, t);
     return r ? r : cuda_event_record(f->marks[MARK_END], card->products);
 }
 
 /* Like cuda_flight_submit(), for a MULTIPLY. */
-static int cuda_flight_multiply(struct cuda_flight *f, const struct card *card,
+static int cuda_flight_multiply(struct cuda_flight *f, const struct cuda_engine *e,
                                 const struct tile *t)
 {
     f->is_multiply = true;
-    int r = submit_multiply(f, card, t);
+    int r = submit_multiply(f, e, t);
     if (r && cuda_error_is_sticky(r))
         device_fault("giving a multiplication to the device", r);
     if (r)
-        drain(f, card->products);
+        drain(f, e->card->products);
     return r;
 }
 
@@ -228,9 +238,17 @@ static void leave_page(const struct cuda_engine *e, unsigned i)
         crashpage_leave(&e->base.device_pages[i]);
 }
 
+/* Of what is left of it: a STORE whose sink is a ring goes in parts. With a journal, others wait
+ * for its end, since a MARK does. */
+static bool is_last_of_store(const struct tile *t)
+{
+    return t->product && t->turn.step == PRODUCT_STORE && t->step == WALK_COMPUTE &&
+           t->grain == t->end;
+}
+
 static struct cuda_line *line_of(struct cuda_engine *e, const struct tile *t)
 {
-    return t->slot ? &e->tiles : &e->multiplies;
+    return !t->slot ? &e->multiplies : is_last_of_store(t) ? &e->stores : &e->tiles;
 }
 
 static uint64_t expected_ns(const struct cuda_engine *e, const struct tile *t)
@@ -250,7 +268,17 @@ static int submit(struct cuda_engine *e, struct cuda_flight *f, struct tile *t)
     f->expected_ns = expected_ns(e, t);
     return t->slot ? cuda_flight_submit(f, cuda_work_of(e, t), card->to_device, card->compute,
                                         card->from_device)
-                   : cuda_flight_multiply(f, card, t);
+                   : cuda_flight_multiply(f, e, t);
+}
+
+/* The STORE's kernel is in its stream. */
+static void leave_carry(struct cuda_engine *e, struct tile *t)
+{
+    int r = cuda_event_record(e->stored, e->card->compute);
+    if (r)
+        device_fault("marking where a result was read", r);
+    e->has_stored = true;
+    sched_device_left(e->sched, t);
 }
 
 /* Its line has room. 0: the tile is with the device; else it is not, and the
@@ -273,6 +301,8 @@ static int fly(struct cuda_engine *e, struct tile *t)
     line->n_flying++;
     line->flying_ns += f->expected_ns;
     pthread_cond_signal(&line->wake);
+    if (line == &e->stores)
+        leave_carry(e, t);
     return 0;
 }
 
@@ -399,7 +429,9 @@ static int start_line(struct cuda_line *line)
 int cuda_pipeline_start(struct cuda_engine *e)
 {
     int r = start_line(&e->tiles);
-    return r ? r : start_line(&e->multiplies);
+    if (!r)
+        r = start_line(&e->multiplies);
+    return r ? r : start_line(&e->stores);
 }
 
 static void stop_line(struct cuda_line *line)
@@ -418,4 +450,5 @@ void cuda_pipeline_stop(struct cuda_engine *e)
 {
     stop_line(&e->tiles);
     stop_line(&e->multiplies);
+    stop_line(&e->stores);
 }

@@ -52,6 +52,7 @@ struct tile {
     bool is_kept;                   /* a spare thread is kept for it (aside.c) */
     bool is_in_slot;                /* with a device: it has begun to fill its slot */
     bool is_computed;               /* the device has ended, maybe before the turn did */
+    bool has_left;                  /* nobody waits for it any more, though it is not done */
     int device_error;               /* then: 0 or the engine's */
     uint64_t charged_ns;            /* for its time with the device so far */
     /* blocks.c: of these grains it has the sinks' blocks, and until they are given back the

@@ -145,6 +145,9 @@ void wjob_advance(struct wjob *job);
 bool wjob_has_next_tile(const struct wjob *job);
 /* A tile is done, and its node combined if it has any. */
 void wjob_tile_done(struct wjob *job, const struct tile *tile);
+/* All that the tile reads of the carry is read before anything that begins from now on: others need
+ * not wait until it is done. */
+void wjob_tile_left(struct wjob *job, struct tile *tile);
 
 /* blocks.c: the rings of the stage in hand ---------------------------------------------------- */
 

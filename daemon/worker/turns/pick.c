@@ -46,16 +46,16 @@ static bool is_device_full(const struct sched *s, const struct pass_ports *ports
     const struct engine *e = s->config.engine;
     if (e->n_device_tiles == 0)
         return false;
-    return ports->needs_slot ? s->n_with_device[0] >= e->n_device_tiles
-                             : s->n_with_device[1] >= e->n_device_products;
+    return ports->needs_slot ? s->n_with_device[DEVICE_SLOTS] >= e->n_device_tiles
+                             : s->n_with_device[DEVICE_PRODUCTS] >= e->n_device_products;
 }
 
 static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
     const struct engine *e = s->config.engine;
     if (job->identity.is_paused || !wjob_has_next_tile(job) ||
-        job->n_tiles >=
-            s->n_threads_compute + SCHED_N_IO + e->n_device_tiles + e->n_device_products)
+        job->n_tiles >= s->n_threads_compute + SCHED_N_IO + e->n_device_tiles +
+                            e->n_device_products + s->n_with_device[DEVICE_LEFT])
         return false;
     const struct pass_ports *ports = job->walk.next.ports;
     if (is_device_full(s, ports) && !job->is_express)

@@ -403,6 +403,11 @@ static void charge_device(struct sched *s, struct tile *tile)
     tile->charged_ns = ns;
 }
 
+static enum device_kind device_kind(const struct tile *tile)
+{
+    return !tile->slot ? DEVICE_PRODUCTS : tile->has_left ? DEVICE_LEFT : DEVICE_SLOTS;
+}
+
 /* The device may have been faster than the thread that gave it the tile. */
 static void with_device(struct sched *s, struct tile *tile)
 {
@@ -413,7 +418,22 @@ static void with_device(struct sched *s, struct tile *tile)
     }
     tile->state = TILE_WITH_DEVICE;
     tile->job->n_with_device++;
-    s->n_with_device[tile->slot == NULL]++;
+    s->n_with_device[device_kind(tile)]++;
+}
+
+void sched_device_left(struct sched *s, struct tile *tile)
+{
+    pthread_mutex_lock(&s->lock);
+    struct wjob *job = tile->job;
+    if (job->state == WJOB_RUNNING && !job->status) {
+        bool is_counted = tile->state == TILE_WITH_DEVICE;
+        s->n_with_device[DEVICE_SLOTS] -= is_counted;
+        wjob_tile_left(job, tile);
+        s->n_with_device[DEVICE_LEFT] += is_counted;
+        sched_job_changed(s, job);
+        pthread_cond_signal(&s->compute_wake);
+    }
+    pthread_mutex_unlock(&s->lock);
 }
 
 void sched_device_done(struct sched *s, struct tile *tile, int error)
@@ -425,7 +445,7 @@ void sched_device_done(struct sched *s, struct tile *tile, int error)
     if (tile->state == TILE_WITH_DEVICE) {
         job->n_with_device--;
         sched_wait_begins(job);
-        s->n_with_device[tile->slot == NULL]--;
+        s->n_with_device[device_kind(tile)]--;
         charge_device(s, tile);
         wait_for_turn(s, tile, TILE_COMPUTED);
         if (job->state == WJOB_ENDING)

@@ -56,6 +56,10 @@ bool sched_yield_carry(struct sched *s, uint64_t job_id, uint64_t limit_ns, bool
 /* The engine's: the device has ended with the tile; error: 0 or the engine's. Maybe before the turn
  * that began it is over. */
 void sched_device_done(struct sched *s, struct tile *tile, int error);
+/* The engine's: what the tile reads of the carry has been read when the device comes to what it is
+ * given from now on. Others of the job need not wait for the tile, and it takes no place from those
+ * that may be with the device. */
+void sched_device_left(struct sched *s, struct tile *tile);
 /* Asked by a turn in the middle of its arithmetic, often; no lock held. May wait, while others go
  * first. False: the job was stopped. */
 bool sched_may_go_on(struct tile *tile, struct thread_context *th);

@@ -16,6 +16,10 @@ struct sched_user_load {
     unsigned n_long; /* long tiles for which a spare thread is kept */
 };
 
+/* Tiles with the device: those with a slot, of which some have left the carry, and those without.
+ */
+enum device_kind { DEVICE_SLOTS, DEVICE_LEFT, DEVICE_PRODUCTS, N_DEVICE_KINDS };
+
 struct sched {
     struct sched_config config;
     pthread_mutex_t lock;
@@ -38,7 +42,7 @@ struct sched {
      * for long tiles, without those that are aside. */
     struct thread_context *bench;
     unsigned n_spares, n_bench, n_kept;
-    unsigned n_with_device[2];             /* tiles, with a slot and without */
+    unsigned n_with_device[N_DEVICE_KINDS];
     unsigned n_rings;                      /* of all jobs that were not closed yet */
     struct tile *reads, **reads_end;       /* for I/O threads, in order */
     struct wjob *openings;                 /* whose journals are to be read */

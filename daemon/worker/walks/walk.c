@@ -365,6 +365,13 @@ void wjob_tile_done(struct wjob *job, const struct tile *tile)
     job->walk.n_tiles_done++;
     job->n_all_tiles_done++;
     measure_add(&job->measure, &tile->measure);
-    if (job->walk.ops->done)
+    if (job->walk.ops->done && !tile->has_left)
         job->walk.ops->done(job, tile);
+}
+
+void wjob_tile_left(struct wjob *job, struct tile *tile)
+{
+    assert(job->walk.ops->done && !tile->has_left);
+    job->walk.ops->done(job, tile);
+    tile->has_left = true;
 }

@@ -260,9 +260,9 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
     char path[] = "/tmp/gpuarrayd-armed-XXXXXX";
     set_faults(path, "hang-launch=1");
     harness_start(&h, 8 * MIB, N_THREADS);
-    cr_assert(
-        eq(u32, atomic_load(&h.page->n_threads),
-           1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO + CARD_MIN_DEPTH + CUDA_MAX_MULTIPLIES));
+    cr_assert(eq(u32, atomic_load(&h.page->n_threads),
+                 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO + CARD_MIN_DEPTH +
+                     CUDA_MAX_MULTIPLIES + CUDA_MAX_STORES));
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
     unsigned n_begun;
