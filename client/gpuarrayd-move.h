@@ -201,7 +201,7 @@ enum gad_status gad_pad(struct gad_client *client, struct gad_array *array,
  * n_pieces, sources, places: sources[i], an array or a view of one, is what was or will be written
  * to places[i], a view of `output` or itself, of the same shape. Pieces that are put otherwise than
  * movements put theirs leave it without names.
- * GAD_BAD_ARGUMENT: a place is none of `output`, or of another shape. */
+ * GAD_BAD_ARGUMENT: a piece is NULL, a place is none of `output`, or of another shape. */
 enum gad_status gad_array_carry(struct gad_array *output, unsigned n_pieces,
                                 struct gad_array *const *sources, struct gad_array *const *places,
                                 struct gad_error *error);

@@ -171,10 +171,10 @@ struct tile_counts {
 static struct tile_counts count_tiles(const struct plan_product *product,
                                       const struct product_tile *t)
 {
-    return (struct tile_counts){.rows = (double)divide_up_i64(product->n_rows, t->rows),
-                                .columns = (double)divide_up_i64(product->n_columns, t->columns),
-                                .matrices =
-                                    (double)divide_up_i64(product->n_matrices, t->matrices)};
+    return (struct tile_counts){
+        .rows = (double)divide_up_i64(max_i64(product->n_rows, 1), t->rows),
+        .columns = (double)divide_up_i64(max_i64(product->n_columns, 1), t->columns),
+        .matrices = (double)divide_up_i64(max_i64(product->n_matrices, 1), t->matrices)};
 }
 
 /* Tiles of a row that follow each other share what stays of one operand's panels: the first loads
@@ -274,7 +274,7 @@ static double together(bool is_at_once, double a, double b)
 static double ending(const struct product_costs *c, const struct product_tile *t,
                      const struct tile_counts *n, double outside)
 {
-    double n_tiles = n->rows * n->columns * n->matrices * c->n_outer;
+    double n_tiles = n->rows * n->columns * n->matrices * max_f64(c->n_outer, 1);
     double leaving = c->result_link / n_tiles;
     double panel = c->multiply_seconds / n_tiles / (double)t->n_panels;
     double hidden = t->has_two_buffers ? panel : 0;

@@ -227,6 +227,8 @@ static bool find_segments(const struct view_blocks *to, const struct view_blocks
     }
     for (int k = to->ndim - 1; k >= 0; k--) {
         const struct gad_view_axis *axis = &to->axes[k], *of = &from->axes[k];
+        if (axis->axis < 0)
+            return false;
         struct move_segment *segment = &segments[axis->axis];
         if (axis->step != 1 && (segment->count < 0 || axis->step != segment->count))
             return false;
@@ -266,7 +268,9 @@ enum gad_status gad_array_carry(struct gad_array *output, unsigned n_pieces,
     else
         move.to = array_ref(output);
     for (unsigned i = 0; i < n_pieces && is_known && r == 0; i++)
-        r = add_piece(&move, sources[i], places[i], &is_known, error);
+        r = sources[i] && places[i]
+                ? add_piece(&move, sources[i], places[i], &is_known, error)
+                : error_set(error, GAD_BAD_ARGUMENT, "sources", "a piece is NULL");
     if (r == 0 && is_known)
         move_carry(&move);
     move_deinit(&move);

@@ -86,6 +86,14 @@ static int submit_from(struct cuda_flight *f, const struct cuda_work *work, cuda
     return r ? r : record(f, MARK_END, stream);
 }
 
+/* A LOAD of a product does not, and so does not wait for what others bring back. */
+static bool brings_back(const struct cuda_work *work)
+{
+    uint64_t offset, n_bytes;
+    cuda_tile_from_device(&work->code, &offset, &n_bytes);
+    return n_bytes > 0 || work->out.n > 0;
+}
+
 static void drain(const struct cuda_flight *f, cuda_stream stream)
 {
     int r = cuda_event_record(f->marks[MARK_END], stream);
@@ -103,7 +111,7 @@ int cuda_flight_submit(struct cuda_flight *f, const struct cuda_work *work, cuda
     if (!r)
         r = submit_kernel(f, work, compute);
     if (!r)
-        r = submit_from(f, work, from_device);
+        r = submit_from(f, work, brings_back(work) ? from_device : compute);
     if (!r)
         return 0;
     if (cuda_error_is_sticky(r))
@@ -238,7 +246,7 @@ static void leave_page(const struct cuda_engine *e, unsigned i)
         crashpage_leave(&e->base.device_pages[i]);
 }
 
-/* Of what is left of it: a STORE whose sink is a ring goes in parts. With a journal, others wait
+/* A STORE whose sink is a ring goes in parts, and the last one counts. With a journal others wait
  * for its end, since a MARK does. */
 static bool is_last_of_store(const struct tile *t)
 {

@@ -214,6 +214,17 @@ Test(view, pieces_are_views_of_their_output)
     cr_assert(eq(int, (int)gad_array_carry(to, 2, others, places, &error), GAD_BAD_ARGUMENT));
     cr_assert(eq(int, (int)gad_array_carry(from, 2, sources, places, &error), GAD_BAD_ARGUMENT));
     cr_assert(eq(int, (int)gad_array_carry(NULL, 0, NULL, NULL, &error), GAD_BAD_ARGUMENT));
+    struct gad_array *const none[] = {part, NULL};
+    cr_assert(eq(int, (int)gad_array_carry(to, 2, none, places, &error), GAD_BAD_ARGUMENT));
+    /* A place whose first axis is none of its array's is left without names. */
+    static const struct gad_view_axis new_axis[] = {{-1, 1, 0}, {0, 3, 1}, {1, 4, 1}};
+    struct gad_array *wide_part, *wide_place;
+    cr_assert(eq(int, view(from, NULL, 3, new_axis, &wide_part), 0));
+    cr_assert(eq(int, view(to, NULL, 3, new_axis, &wide_place), 0));
+    struct gad_array *const wide[] = {wide_part}, *const wide_places[] = {wide_place};
+    cr_assert(eq(int, (int)gad_array_carry(to, 1, wide, wide_places, &error), GAD_OK));
+    gad_array_release(wide_place);
+    gad_array_release(wide_part);
     gad_array_release(place);
     gad_array_release(part);
     gad_array_release(to);
