@@ -1,6 +1,7 @@
 /* Small matrices: what is decomposed comes together again, in C order, for shapes that are no
  * squares. */
 #include "client/linalg/dense.h"
+#include "proto/util.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
@@ -169,6 +170,64 @@ Test(dense, a_few_eigenvectors_are_the_first_of_all)
             product += some[i * 20 + j] * all[i * 20 + j];
         cr_assert(lt(dbl, fabs(fabs(product) - 1), 1e-12));
     }
+}
+
+/* The largest k of them, in falling order; rows of `vectors` are orthonormal, and a @ v = value *
+ * v. */
+static void check_eigenpairs(int n, int k, const double *a, const double *expected)
+{
+    double vectors[20 * 20], values[20];
+    memcpy(vectors, a, sizeof(double) * (size_t)(n * n));
+    cr_assert(eq(int, dense_eigh(n, k, vectors, values, NULL), 0));
+    for (int i = 0; i < k; i++) {
+        const double *v = vectors + (ptrdiff_t)i * n;
+        cr_assert(lt(dbl, fabs(values[i] - expected[i]), 1e-12), "%d of %d", i, k);
+        for (int j = 0; j <= i; j++) {
+            double product = 0;
+            for (int m = 0; m < n; m++)
+                product += v[m] * vectors[j * n + m];
+            cr_assert(lt(dbl, fabs(product - (i == j)), 1e-12), "%d, %d of %d", i, j, k);
+        }
+        for (int j = 0; j < n; j++) {
+            double product = 0;
+            for (int m = 0; m < n; m++)
+                product += a[j * n + m] * v[m];
+            cr_assert(lt(dbl, fabs(product - values[i] * v[j]), 1e-12), "%d of %d", i, k);
+        }
+    }
+}
+
+/* q * diagonal * q.T of a reflection q = 1 - 2 u u.T. */
+static void plant(int n, const double *diagonal, double *a)
+{
+    double u[20], square = 0;
+    fill(u, n);
+    for (int i = 0; i < n; i++)
+        square += u[i] * u[i];
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            a[i * n + j] = 0;
+            for (int m = 0; m < n; m++)
+                a[i * n + j] += ((i == m) - 2 * u[i] * u[m] / square) * diagonal[m] *
+                                ((j == m) - 2 * u[j] * u[m] / square);
+        }
+}
+
+Test(dense, eigenvectors_of_zeros_and_of_equal_values_are_orthonormal_too)
+{
+    const double cases[][8] = {{9, 4, 1, 0, 0, 0, 0, 0}, /* of rank 3 */
+                               {5, 5, 5, 2, 2, 1, 1, 1}, /* groups of equal ones */
+                               {3, 3, 3, 3, 3, 3, 3, 3}, /* all are */
+                               {0, 0, 0, 0, 0, 0, 0, 0}, /* nothing */
+                               {7, 1, 0, 0, -1, -2, -2, -9}};
+    const int counts[] = {1, 2, 4, 7, 8};
+    double a[8 * 8];
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        plant(8, cases[i], a);
+        for (size_t k = 0; k < ARRAY_LENGTH(counts); k++)
+            check_eigenpairs(8, counts[k], a, cases[i]);
+    }
+    check_eigenpairs(1, 1, (const double[]){-2}, (const double[]){-2});
 }
 
 Test(dense, sizes_beyond_lapacks_integers_are_refused)
