@@ -46,8 +46,8 @@ def main(seconds=10.0, nice=0):
                 f"{n} who work": [(test_together.work, socket)] * n, f"{n} hostile": hostile}
         alone, spun = None, None
         for name, others in rows.items():
-            with mount if mount and others is hostile else contextlib.nullcontext(), \
-                    test_together.all_of(others, nice=nice):
+            with test_together.all_of(others, nice=nice), \
+                    mount if mount and others is hostile else contextlib.nullcontext():
                 rate, waits = test_together.measured(daemon, seconds)
             p99 = {kind: 1e3 * storm.p99(waits[kind]) for kind in KINDS}
             alone = alone or rate
