@@ -3,10 +3,10 @@ installed) on the same tensor in memory, in the same run: seconds, the peers' as
 reads of the data beside what was said before. Beside them the floor: as many reads of the file by two
 threads that do nothing else. BLAS is not pinned on either side.
 
-Of CP's rank 10 here (two cores of a Zen 4, each copies 9 GB/s out of the page cache): products are two
-thirds of the time, about half of which is arithmetic: twice ten results for each element are 40 operations
-for 8 bytes, which come from memory twice (for a slab's rows, and with them for the sums). Mapping the file
-is a tenth, three tenths of what copying its pieces into a slab took; small algebra and turns are the rest.
+Of CP's rank 10 here (two cores of a Zen 4, each copies 9 GB/s out of the page cache) about half of the
+time is products, by a profile beside other work: twice ten results for each element are 40 operations for 8
+bytes, which come from memory twice (for a slab's rows, and with them for the sums). Mapping the file is an
+eighth, three tenths of what copying its pieces into a slab took; small algebra and turns are the rest.
 
     decompositions.py FOLDER [SCALE [ROUNDS [CASE...]]]      with a daemon that has a pool of 256 MiB
 

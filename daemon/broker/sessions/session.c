@@ -513,7 +513,8 @@ static void serve_user(struct broker *broker, struct fair_line *line, uint64_t t
     session_charge_time(broker, line->user, began_ns);
 }
 
-/* Every user at most once, so that replies are sent in between. */
+/* Every user at most once, so that replies are sent in between; and none who has used more than one
+ * who was served and still has something: that one comes first in the next turn. */
 void session_work_busy(struct broker *broker)
 {
     uint64_t until_ns = loop_now_ns() + TURN_NS;
@@ -526,6 +527,9 @@ void session_work_busy(struct broker *broker)
     list_init(&waiting);
     move_all(&broker->busy, &waiting);
     while ((line = fair_least(&waiting)) && loop_now_ns() < until_ns) {
+        const struct fair_line *served = fair_least(&broker->busy);
+        if (served && served->user->used_ns < line->user->used_ns)
+            break;
         list_remove(&line->link);
         fair_serve(&broker->users, line->user);
         serve_user(broker, line, until_ns);
