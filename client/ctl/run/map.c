@@ -8,6 +8,7 @@
 #include "client/ctl/move/verb_move.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,15 @@ static const struct argp argp = {
 
 /* Running -------------------------------------------------------------------------------------- */
 
+/* Whether the object says that it is a variable: a call of that would end this program. */
+static bool is_variable(void *symbol)
+{
+    Dl_info info;
+    void *entry = NULL;
+    return dladdr1(symbol, &info, &entry, RTLD_DL_SYMENT) != 0 && entry &&
+           ELF64_ST_TYPE(((const ElfW(Sym) *)entry)->st_info) == STT_OBJECT;
+}
+
 /* The object stays loaded: a call may still be in it when the process ends. */
 static int load(const struct map_options *o, gad_function_fn **ret, struct gad_error *error)
 {
@@ -150,6 +160,8 @@ static int load(const struct map_options *o, gad_function_fn **ret, struct gad_e
         const char *why = dlerror();
         return error_set(error, GAD_NOT_FOUND, o->what, "%.300s", why ? why : "it is NULL");
     }
+    if (is_variable(function))
+        return error_set(error, GAD_NOT_FOUND, o->what, "%s is a variable, no function", colon + 1);
     memcpy(ret, &function, sizeof(function)); /* ISO C knows no cast between these */
     return 0;
 }

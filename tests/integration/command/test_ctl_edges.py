@@ -74,11 +74,14 @@ def test_a_word_that_no_expression_uses_is_refused(place):
 
 def test_a_function_that_fails_is_not_taken_for_a_damaged_file(place):
     work = place.path / "work"
-    (work / "bad.c").write_text("int bad(void *data, const void *call) { return data != call ? 33 : 0; }")
+    (work / "bad.c").write_text("int number = 7;\n"
+                                "int bad(void *data, const void *call) { return data != call ? 33 : 0; }")
     subprocess.run(["cc", "-fPIC", "-shared", "bad.c", "-o", "bad.so"], cwd=work, check=True)
     done = run(place, "map", "./bad.so:bad", "a.npy", "-o", "o.npy")
     assert done.returncode == 1 and b"argument out of domain" in done.stderr, done.stderr
     assert b"try: the function, or a source" in done.stderr and not (work / "o.npy").exists()
+    done = run(place, "map", "./bad.so:number", "a.npy", "-o", "o.npy")
+    assert done.returncode == 1 and b"number is a variable, no function" in done.stderr, done.stderr
 
 
 def test_labels_are_one_line_of_text_whatever_the_words_are(daemon, place):
