@@ -195,7 +195,7 @@ static void tell_kinds(const struct plan_product *product, const struct product_
                                 .kept_side = 1 - (double)t->n_kept / (double)t->n_panels};
 }
 
-/* How often an operand is read for one matrix of C, if all tiles were of the kind. */
+/* How often an operand would be read for one matrix of C if all tiles were of this kind. */
 static double times_read(const struct plan_product *product, const struct tile_counts *n,
                          const struct tile_kind *kind, enum product_pass side)
 {
@@ -283,7 +283,8 @@ static double ending(const struct product_costs *c, const struct product_tile *t
            (n_tiles - 1) * max_f64(leaving - 2 * hidden, 0);
 }
 
-/* What is moved, if all tiles were of the kind. outside: what a device works beside. */
+/* Seconds that the whole product's moving would take if all tiles were of this kind. outside: of
+ * host and link together, beside which a device multiplies. */
 struct moved {
     double host, disk, link, panels, outside;
 };

@@ -31,7 +31,7 @@ struct panel_place {
     bool is_first; /* of all */
 };
 
-/* Not of the first one. */
+/* The panel that is multiplied before this one, which is not the first of all. */
 static struct panel_place panel_before(const struct plan_product *p, const struct panel_place *at)
 {
     struct product_lengths n = product_lengths_of(p);
