@@ -290,6 +290,23 @@ def test_python_saves_those_of_moved_arrays(gd, source, tmp_path, move, known):
     assert got.units == "m s-1" and set(got.coords) == set(want.coords)
 
 
+def test_python_joins_only_what_has_the_same_axes(gd, tmp_path):
+    """Axes of one length each, so that only their names tell them apart."""
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as f:
+        for dim in ("time", "lat", "lon"):
+            f.createDimension(dim, 4)
+            f.createVariable(dim, "f8", (dim,))[:] = np.arange(4)
+        f.createVariable("s", "f4", ("time", "lat", "lon"))[:] = 1
+        f.createVariable("turned", "f4", ("time", "lon", "lat"))[:] = 2
+    s, turned = (gd.open(f"{tmp_path}/a.nc:/{name}") for name in ("s", "turned"))
+    for k, joined in enumerate((gd.concatenate([s, turned], 0), gd.concatenate([s, turned], 0) + 1,
+                                gd.concatenate([s[0], s[:, :, 1]], 0), gd.concatenate([s[:, 1], s[0]], 1))):
+        gd.save(f"{tmp_path}/o{k}.nc:/r", joined)
+        got = opened(tmp_path / f"o{k}.nc").r
+        assert np.array_equal(got, joined.compute())
+        assert not {"lat", "lon"} & {*got.coords, *got.dims}, (k, got)
+
+
 def test_rolled_files_that_are_replaced_or_written(gd, source, tmp_path):
     path, w = tmp_path / "w.nc", np.asarray(gd.open(f"{source}/c.nc:/w"))
     with h5py.File(path, "w") as f:
