@@ -17,8 +17,8 @@
  *
  * STOREs have flights and a thread of their own, too, as many as there may be slots: the device
  * copies C into slots in no time, and the link takes long to bring it to the host. The next tile's
- * first MULTIPLYs wait on the device for the former alone (MARK_KERNEL_END's copy, `stored`), and
- * LOADs come in meanwhile.
+ * first MULTIPLYs wait on the device for the former alone (`stored`, an event behind the STORE's
+ * kernel), and LOADs, which bring nothing back, come in meanwhile.
  */
 #pragma once
 
