@@ -4,7 +4,7 @@
  * compiles to instructions that have kernels, runs, and gives the same at every level. And the
  * kernel runner knows every instruction that comes up, so that none goes untested there.
  */
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

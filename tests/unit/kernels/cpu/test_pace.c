@@ -1,6 +1,6 @@
 /* What a running pass asks for in between, and the table of costs that says how often. */
 #include "kernels/op_costs.h"
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -3,7 +3,7 @@
  * two ways, are the exactly rounded ones, next to ties above all.
  */
 #include "kernels/cpu/run/run.h"
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

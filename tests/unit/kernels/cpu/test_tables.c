@@ -1,5 +1,5 @@
 /* Looking values up in tables, and floats as ordered keys, at all levels. */
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -2,7 +2,7 @@
  * engines. */
 #pragma once
 
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 /* Of exact operations, with inputs, constants and coordinates as sources, and stores and reductions
  * at the end. n_inputs: about how many inputs there will be. */

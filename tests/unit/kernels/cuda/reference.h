@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/reductions/reduce.h"
-#include "tests/unit/kernels/cpu/laid.h"
+#include "tests/unit/kernels/cpu/check/laid.h"
 
 /* A box of the pass's space. */
 struct reference_box {

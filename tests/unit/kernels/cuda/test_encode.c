@@ -2,7 +2,7 @@
 #include "kernels/cuda/encode.h"
 
 #include "kernels/cuda/encode_actions.h"
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

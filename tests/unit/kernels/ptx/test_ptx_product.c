@@ -5,7 +5,7 @@
  * where its buffer does.
  */
 #include "kernels/cuda/product/product_kernels.h"
-#include "tests/unit/kernels/cpu/check.h"
+#include "tests/unit/kernels/cpu/check/check.h"
 #include "tests/unit/kernels/ptx/ptx_block.h"
 
 #include <criterion/criterion.h>
