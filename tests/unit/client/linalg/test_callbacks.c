@@ -1,7 +1,7 @@
 /* Callbacks of decompositions, with a real daemon: called after each iteration, in order; what they
  * return ends the loop; and errors have their statuses. */
 #include "client/gpuarrayd-linalg.h"
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,5 +1,5 @@
 /* Views and movements of shared memory, and what of them is refused, with a real daemon. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "client/gpuarrayd-move.h"
 

@@ -1,4 +1,4 @@
-#include "spawned_daemon.h"
+#include "tests/unit/client/lib/daemon/spawned_daemon.h"
 
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>

@@ -1,7 +1,7 @@
 /* Products by BLAS's words, of memory and of files, and what of them is refused, with a real
  * daemon.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

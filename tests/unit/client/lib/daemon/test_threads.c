@@ -1,6 +1,6 @@
 /* Different clients in different threads at the same time, with a real daemon: what each does is
  * its own. And one client that goes from thread to thread. */
-#include "spawned_daemon.h"
+#include "tests/unit/client/lib/daemon/spawned_daemon.h"
 
 #include "proto/util.h"
 

@@ -2,7 +2,7 @@
  * blocks. The system calls are replaced: one says that it shares, the other does as little as it
  * may, or refuses.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "client/array.h"
 

@@ -1,6 +1,6 @@
 /* A daemon of the test's own, a scratch directory, and short words for what tests do all the time.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

@@ -1,6 +1,6 @@
 #include "client/lib/scans/shared_rows.h"
 #include "client/gpuarrayd-dataset.h"
-#include "tests/unit/client/lib/daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 #include "tests/unit/client/rows/rows_gather.h"
 
 #include <criterion/criterion.h>

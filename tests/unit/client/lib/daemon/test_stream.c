@@ -1,5 +1,5 @@
 /* Streams, as sources and as outputs, in the client's thread, with a real daemon. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

@@ -1,7 +1,7 @@
 /* Arrays over descriptors that the caller has open, read and written by the daemon itself, and by
  * the library where the daemon does not read the file system.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

@@ -1,5 +1,5 @@
 /* A child of fork() gives its parent's client up, with a real daemon. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

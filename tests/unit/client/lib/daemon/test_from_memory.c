@@ -1,6 +1,6 @@
 /* Views of shared memory, arrays that are not cleared, byte orders and overlap, with a real daemon.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

@@ -1,5 +1,5 @@
 /* The daemon or its worker goes away under the library's hands. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "client/clock.h"
 #include "client/lib/connection/client.h"

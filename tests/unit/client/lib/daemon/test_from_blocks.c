@@ -1,5 +1,5 @@
 /* Arrays whose blocks the caller moves, as sources and as outputs, with a real daemon. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 

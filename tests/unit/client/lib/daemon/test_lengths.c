@@ -1,6 +1,6 @@
 /* Streams whose length is known when they end, with a real daemon. What is computed of them is what
  * is computed of streams of known length, bit for bit. */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "client/gpuarrayd-plan.h"
 #include "client/gpuarrayd-stream.h"

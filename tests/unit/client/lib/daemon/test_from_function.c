@@ -1,5 +1,5 @@
 /* Arrays that a function of the program makes of blocks of others, in threads of the library. */
-#include "spawned_daemon.h"
+#include "tests/unit/client/lib/daemon/spawned_daemon.h"
 
 #include "proto/util.h"
 

@@ -1,7 +1,7 @@
 /* The library with a real daemon: arrays of every kind in and out, files in their place,
  * cancelling, progress, plans, jobs by number, files that only the library can read.
  */
-#include "daemon_fixture.h"
+#include "tests/unit/client/lib/daemon/daemon_fixture.h"
 
 #include "proto/util.h"
 
