@@ -13,6 +13,7 @@ import copy as _copy
 import sys as _sys
 from collections.abc import Sequence as _Sequence
 from types import ModuleType as _ModuleType
+from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
 
 import numpy as _np
@@ -29,7 +30,8 @@ from ._functions.derived import (bitwise_invert, bitwise_left_shift, bitwise_rig
                                  broadcast_shapes, conj, cumulative_prod, cumulative_sum, imag,
                                  isin, real, unstack)
 from ._functions.derived import repeated as repeat
-from ._functions.dtypes import can_cast, finfo, iinfo, isdtype, result_type
+from ._functions.dtypes import can_cast, iinfo, isdtype, result_type
+from ._functions.dtypes import finfo as _finfo
 from ._functions.functions import (
     abs, acos, acosh, add, asin, asinh, atan, atan2, atanh, bitwise_and, bitwise_or, bitwise_xor,
     ceil, copysign, cos, cosh, divide, equal, exp, expm1, floor, floor_divide, greater,
@@ -38,8 +40,10 @@ from ._functions.functions import (
     negative, nextafter, not_equal, positive, pow, reciprocal, remainder, round, sign, signbit,
     sin, sinh, sqrt, square, subtract, tan, tanh, trunc, where)
 from ._functions.products import (matmul, tensordot, vecdot)
+from ._functions import reductions as _reductions
 from ._functions.reductions import (all, any, argmax, argmin, count_nonzero, max, mean, min, prod,
-                                    std, sum, var)
+                                    sum)
+from ._functions.reducing import Axis as _Axis
 from ._functions.scans import diff
 from ._functions import sorting as _sorting
 from ._functions.sorting import unique_all, unique_counts, unique_inverse, unique_values
@@ -96,9 +100,10 @@ def asarray(obj: _Any, /, *, dtype: _npt.DTypeLike | None = None, device: str | 
             copy: _Any = None) -> _Lazy:
     """An array of any kind, a number or a list as a lazy; of a copy where copy is True."""
     _check_device("asarray", device)
-    if copy is False and not isinstance(obj, _Lazy) and not hasattr(obj, "__array__"):
-        raise _errors.BadArgument(f"asarray: {type(obj).__name__} is no array, and would be copied",
-                                  argument="copy", expected="None or True", found="False")
+    if copy is False and (not hasattr(obj, "__array__") or dtype not in (None, obj.dtype)):
+        raise _errors.BadArgument(f"asarray: {type(obj).__name__} would be copied, to be an array "
+                                  "or of another dtype", argument="copy", expected="None or True",
+                                  found="False")
     if isinstance(obj, _Lazy):
         made = _copy.copy(obj) if copy else obj
     else:
@@ -108,9 +113,10 @@ def asarray(obj: _Any, /, *, dtype: _npt.DTypeLike | None = None, device: str | 
 
 def astype(x: _Operand, dtype: _npt.DTypeLike, /, *, copy: _Any = True,
            device: str | None = None) -> _Lazy:
-    """Cast to another dtype; copy means nothing."""
+    """Cast to another dtype; copy=False: a lazy that has it stays itself."""
     _check_device("astype", device)
-    return _functions.astype(x, dtype)
+    return x if not copy and isinstance(x, _Lazy) and x.dtype == dtype else \
+        _functions.astype(x, dtype)
 
 
 def clip(x: _Operand, /, min: _Any = None, max: _Any = None) -> _Lazy:  # noqa: A002
@@ -129,15 +135,18 @@ def expand_dims(x: _Operand, /, axis: int | _Sequence[int] = 0) -> _Lazy:
     return _expand_dims(x, axis)
 
 
+def finfo(type: _Any, /) -> _SimpleNamespace:  # noqa: A002
+    """Limits of a dtype of floats, as Python's numbers."""
+    found = _finfo(type)
+    return _SimpleNamespace(bits=found.bits, dtype=found.dtype, **{
+        name: float(getattr(found, name)) for name in ("eps", "max", "min", "smallest_normal")})
+
+
 def from_dlpack(x: _Any, /, *, device: str | None = None, copy: _Any = None) -> _Lazy:
-    """What has __dlpack__(), in this machine's memory, as a lazy of the same memory."""
+    """What has __dlpack__(), in this machine's memory, as a lazy of the same memory. Who cannot
+    give it says so by an error of its own, BufferError or AttributeError."""
     _check_device("from_dlpack", device)
-    try:
-        found = _np.from_dlpack(x)
-    except (BufferError, RuntimeError, TypeError, AttributeError) as refused:
-        raise _errors.BadArgument(f"from_dlpack: {refused}", argument="x",
-                                  expected="an array in this machine's memory",
-                                  found=type(x).__name__) from refused
+    found = _np.from_dlpack(x)
     return _lazy(found.copy() if copy else found)
 
 
@@ -145,6 +154,25 @@ def sort(x: _Operand, /, *, axis: int = -1, descending: _Any = False,
          stable: _Any = True) -> _Lazy:
     """In order along an axis."""
     return _sorting.sort(x, axis, descending=descending, stable=stable)
+
+
+def std(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0,
+        keepdims: _Any = False) -> _Lazy:
+    """Standard deviations, as var() has the variances."""
+    return _spread(_reductions.std, x, axis, correction, keepdims)
+
+
+def var(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0,
+        keepdims: _Any = False) -> _Lazy:
+    """Variances; NaN, and not NumPy's infinity, of no more elements than `correction`."""
+    return _spread(_reductions.var, x, axis, correction, keepdims)
+
+
+def _spread(function: _Any, x: _Operand, axis: _Axis, correction: float, keepdims: _Any) -> _Lazy:
+    made: _Lazy = function(x, axis, correction=correction, keepdims=keepdims)
+    if correction <= 0 or _lazy(x).size > correction * made.size:
+        return made
+    return made * nan
 
 
 def zeros(shape: _Any, *, dtype: _npt.DTypeLike | None = None,
@@ -165,12 +193,12 @@ class _Info:
         """Where results lie."""
         return _DEVICE
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """All of them."""
-        return [_DEVICE]
+        return (_DEVICE,)
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, _Any]:
-        """As NumPy's; there are no complex numbers."""
+        """As NumPy's; there are no complex numbers, and no "complex floating"."""
         _check_device("default_dtypes", device)
         return {"real floating": _np.dtype(float64), "integral": _np.dtype(int64),
                 "indexing": _np.dtype(int64)}
@@ -223,8 +251,8 @@ class _Names(_ModuleType):
 _NAMES = _Names(__name__)
 
 
-def _namespace(api_version: str | None = None) -> _Any:
-    """Of Lazy.__array_namespace__()."""
+def _namespace(*, api_version: str | None = None) -> _Any:
+    """Lazy.__array_namespace__()."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise _errors.BadArgument(f"the array API of {api_version} is not known",
                                   argument="api_version", expected="2021.12 to 2025.12",

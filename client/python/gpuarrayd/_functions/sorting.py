@@ -75,7 +75,7 @@ def _by_rows(name: str, function: Any, a: object, axis: int | None, order: None,
              is_stable: bool, dtype: Any) -> Lazy:
     refuse(name, {"order": order})
     x = Lazy._of(array_of(a))
-    if axis is None:
+    if axis is None or dtype is not None and axis in (0, -1) and not x.shape:  # as NumPy's argsort
         x, axis = ravel(x), 0
     along = axis_of(axis, x.ndim)
     wanted = np.dtype(x.dtype if dtype is None else dtype)

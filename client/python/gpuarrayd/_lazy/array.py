@@ -14,9 +14,11 @@ compute.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -302,10 +304,16 @@ class Lazy(Operators, Reductions, Turning, Unanswered):
 
     # The array API's protocol.
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+    @property
+    def __array_namespace__(self) -> Callable[..., Any]:
+        """A property, since xarray looks for it before it indexes: it refuses several arrays that
+        go together as indices, unless the package's module for it is there."""
         with loading():
+            if "xarray" in sys.modules:
+                with contextlib.suppress(ImportError):  # of an xarray that is too old for it
+                    from .. import xarray as _xarray
             from .. import array_api
-        return array_api._namespace(api_version)
+        return array_api._namespace
 
     @property
     def device(self) -> str:

@@ -2,10 +2,10 @@
 
 What is basic in a key is done first, and gives a part in which the arrays' axes are whole. The
 shape of the indices comes where the first of them was, or in front where something stands between
-them. Several arrays, which are broadcast, become one of places in their axes, as one axis: so they
-must be here, in memory.
+them. Several arrays, which are broadcast, become one of places in their axes, as one axis.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -37,7 +37,7 @@ def fancy(node: Node, key: object, basic: Basic) -> Node:
     IndexError
         As NumPy.
     Unsupported
-        Several arrays, of which one is not in memory.
+        Several arrays, of which one is a mask that is not in memory.
     """
     keys = _expanded([_read(part) for part in (key if isinstance(key, tuple) else (key,))],
                      node.shape)
@@ -140,17 +140,33 @@ def _by_several(part: Node, arrays: list[tuple[Node, int, int]], first: int) -> 
     chosen: list[int] = []
     given: list[Any] = []
     for one, at, n in arrays:
-        if not isinstance(one, ArraySource) or not isinstance(one.array, np.ndarray):
+        array: Any = one.array if isinstance(one, ArraySource) else None
+        if is_mask(one) and not isinstance(array, np.ndarray):
             raise errors.Unsupported(
-                "several arrays as indices are broadcast and checked here, in memory: compute() "
-                "those that are lazies, or pick along one axis after the other, x[i][:, j]",
-                argument="[]", expected="ndarrays, lists, or one lazy", found=type(one).__name__)
+                "of several arrays as indices a mask is in memory: compute() it, or pick along one "
+                "axis after the other, x[mask][:, j]", argument="[]", expected="an ndarray",
+                found=type(one).__name__)
         chosen += range(at, at + n)
-        given += np.nonzero(one.array) if one.dtype.kind == "b" else [one.array]
+        given += np.nonzero(array) if is_mask(one) else [
+            array if isinstance(array, np.ndarray) else one]
     sizes = tuple([part.shape[axis] for axis in chosen])
     rest = [axis for axis in range(len(part.shape)) if axis not in chosen]
     part = permuted(part, [*rest[:first], *chosen, *rest[first:]])
-    return picked(part, ArraySource(_flat(given, sizes)), first, len(chosen))
+    places = _computed(given, sizes) if any(isinstance(one, Node) for one in given) else \
+        ArraySource(_flat(given, sizes))
+    return picked(part, places, first, len(chosen))
+
+
+def _computed(given: list[Any], sizes: Shape) -> Node:
+    """Places in the axes as one, of indices that are computed; out of bounds is behind the end."""
+    from .._functions.functions import where
+    from .array import Lazy, lazy
+    places, is_there = lazy(0), lazy(True)
+    for one, size in zip(given, sizes, strict=True):
+        index = Lazy._of(one).astype("i8") if isinstance(one, Node) else lazy(one.astype("i8"))
+        is_there = is_there & (index >= -size) & (index < size)
+        places = places * size + where(index < 0, index + size, index)
+    return where(is_there, places, math.prod(sizes))._node
 
 
 def _flat(given: list[Any], sizes: Shape) -> Any:

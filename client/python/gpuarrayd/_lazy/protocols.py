@@ -192,8 +192,12 @@ def _where(condition: object, x: object = None, y: object = None) -> Lazy:
 
 
 def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
-    """Computed, as float() is: whoever asks wants to go on by it."""
-    a, b = as_lazy(a1), as_lazy(a2)
+    """Computed, as float() is: whoever asks wants to go on by it. What is no array, as None, equals
+    none."""
+    try:
+        a, b = as_lazy(a1), as_lazy(a2)
+    except (errors.BadArgument, errors.BadShape):
+        return False
     if a.shape != b.shape:
         return False
     same = a == b
@@ -259,6 +263,8 @@ def _unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Lazy, ..
 
 
 def _argwhere(a: Any) -> Any:
+    if not as_lazy(a).shape:
+        return as_lazy(np.empty((int(bool(as_lazy(a))), 0), np.int64))
     return moves.stack(moves.nonzero(a), axis=-1)
 
 

@@ -49,12 +49,16 @@ def _each(found: Any) -> Any:
     return type(found)(*[lazy(one) for one in found])
 
 
+def _is_one(x: Operand) -> bool:
+    """Whether it is a matrix, and has elements."""
+    return lazy(x).ndim <= 2 and 0 not in lazy(x).shape
+
+
 def _found(name: str, function: Callable[..., Any], x: Operand, *others: Operand,
            **how: Any) -> Any:
-    """What gd.linalg finds of a matrix, and NumPy of a stack of them."""
-    whole = lazy(x)
-    if whole.ndim <= 2:
-        return function(whole, *others, **how)
+    """What gd.linalg finds of a matrix, and NumPy of a stack of them and of none."""
+    if _is_one(x):
+        return function(lazy(x), *others, **how)
     stacks = [here(f"linalg.{name}", lazy(one), "x", "one matrix after the other has any size")
               for one in (x, *others)]
     return getattr(NUMPY.linalg, name)(*stacks, **how)
@@ -163,9 +167,7 @@ def svd(x: Operand, /, *, full_matrices: bool = True) -> Any:
 
 def svdvals(x: Operand, /) -> Lazy:
     """Singular values, falling."""
-    found = _found("svd", _tall.svdvals, x) if lazy(x).ndim <= 2 else _found(
-        "svd", _tall.svdvals, x, compute_uv=False)
-    return lazy(found)
+    return lazy(_found("svd", _tall.svdvals, x, **{} if _is_one(x) else {"compute_uv": False}))
 
 
 def trace(x: Operand, /, *, offset: int = 0, dtype: npt.DTypeLike | None = None) -> Lazy:

@@ -92,6 +92,17 @@ def test_keys_beside_no_axes(gd):
     same((gd.lazy(a) * 2)[gd.lazy(a) > 4].compute(), np.asarray([10]))
 
 
+def test_several_arrays_that_are_computed(gd):
+    a = np.random.default_rng(8).random(SHAPE)
+    x, i, j = gd.lazy(a), np.array([[3], [-60]]), np.array([0, 4, -5])
+    for lazy, array in ((x, a), (x * 2, a * 2)):
+        same(lazy[gd.lazy(i) + 0, j].compute(), array[i, j])
+        same(lazy[i, ..., gd.lazy(j) - 0].compute(), array[i, ..., j])
+        same(lazy[gd.lazy(i).astype("i1") * 1, gd.lazy(j)].compute(), array[i, j])
+        same(lazy[:2, np.arange(7), gd.argmax(lazy[0], axis=1)].compute(),
+             array[:2, np.arange(7), array[0].argmax(1)])
+
+
 def test_take_is_numpys(gd, tmp_path):
     rng = np.random.default_rng(6)
     a = rng.normal(size=SHAPE)
@@ -207,8 +218,11 @@ def test_what_is_no_index(gd, key, kind, words):
 
 def test_what_else_is_refused(gd, tmp_path):
     x = gd.lazy(np.zeros(SHAPE))
-    with pytest.raises(gd.Unsupported, match=r"x\[i\]\[:, j\]"):
-        x[gd.lazy(np.array([1])) + 0, [2]]
+    with pytest.raises(gd.Unsupported, match=r"x\[mask\]\[:, j\]"):
+        x[gd.lazy(np.ones(60)) > 0, [2]]
+    for computed in ([60], [-61], [2**62]):
+        with pytest.raises(gd.errors.BadIndex):
+            x[gd.lazy(np.array(computed)) + 0, [2]].compute()
     with pytest.raises(IndexError, match="no elements"):
         x[:0][[0]]
     for key in ([1], np.ones(3, bool)):

@@ -166,6 +166,8 @@ def test_functions_that_are_no_ufuncs(gd):
             (np.ptp(ok, 0), np.ptp(A, 0)), (np.nanmax(x, 1), np.nanmax(a, 1)),
             (np.add.reduce(ok > 1, axis=None), (A > 1).sum()),
             (np.argwhere(x > 0), np.argwhere(a > 0)), (np.argwhere(ok > 1e9), np.argwhere(A > 1e9)),
+            (np.argwhere(ok[0, 0]), np.argwhere(A[0, 0])), (np.argwhere(ok[0, 0] * 0), np.argwhere(A[0, 0] * 0)),
+            (np.argsort(ok[0, 0]), np.argsort(A[0, 0])),
             *[(np.rot90(x, k), np.rot90(a, k)) for k in (-1, 0, 1, 2, 3, 4)],
             (np.rot90(ok[None], 1, (2, 1)), np.rot90(A[None], 1, (2, 1))),
             (np.column_stack([x[:, 0], x]), np.column_stack([a[:, 0], a]))]:
@@ -303,6 +305,7 @@ def test_whether_arrays_are_equal_is_computed(gd):
     lazy = gd.lazy(x)
     for got, want in ((np.array_equal(lazy, x), False), (np.array_equal(lazy, x, True), True),
                       (np.array_equal(lazy, x[:2], equal_nan=True), False),
+                      (np.array_equal(lazy, None), False), (np.array_equal([[1], [1, 2]], lazy), False),
                       (np.array_equal([1, 2], gd.lazy([1, 2]), equal_nan=True), True),
                       (np.allclose(lazy[::2], [1, 3.00001]), True),
                       (np.allclose(lazy, x + 1e-9, equal_nan=True), True),
