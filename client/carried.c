@@ -8,9 +8,9 @@
  */
 #include "client/carried.h"
 #include "client/array.h"
-#include "proto/util.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Keeping ---- */
@@ -130,39 +130,6 @@ bool carried_add_attribute(struct carried *carried, const struct meaning_attribu
 
 /* ---- Which attributes ---- */
 
-static bool is_equal_number(const struct gad_scalar *a, const struct gad_scalar *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind != GAD_SCALAR_FLOAT)
-        return a->uint_value == b->uint_value;
-    return a->float_value == b->float_value || (isnan(a->float_value) && isnan(b->float_value));
-}
-
-static bool attributes_are_equal(const struct meaning_attribute *a,
-                                 const struct meaning_attribute *b)
-{
-    if (strcmp(a->name, b->name) != 0 || !a->text != !b->text || a->n_values != b->n_values)
-        return false;
-    if (a->text)
-        return strcmp(a->text, b->text) == 0;
-    for (size_t i = 0; i < a->n_values; i++)
-        if (!is_equal_number(&a->values[i], &b->values[i]))
-            return false;
-    return true;
-}
-
-/* Of how elements are stored: one of them is of no use without the others. */
-static bool is_packing(const char *name)
-{
-    static const char *const names[] = {"_FillValue", "missing_value", "valid_range", "valid_min",
-                                        "valid_max",  "scale_factor",  "add_offset",  "_Unsigned"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
 static bool is_scaled(const struct meaning *meaning)
 {
     return meaning_find(meaning, "scale_factor") || meaning_find(meaning, "add_offset") ||
@@ -171,10 +138,7 @@ static bool is_scaled(const struct meaning *meaning)
 
 static const struct meaning_attribute *find_seen(const struct gad_array *array, const char *name)
 {
-    bool is_of_units = strcmp(name, "units") == 0 || strcmp(name, "calendar") == 0;
-    if (is_of_units && array->meaning && array->meaning->has_other_units)
-        return NULL;
-    if (is_packing(name) && meaning_unpacking(array))
+    if (meaning_is_packing(name) && meaning_unpacking(array))
         return NULL;
     return meaning_find(array->meaning, name);
 }
@@ -185,7 +149,7 @@ static bool is_common(const struct meaning_attribute *attribute, unsigned n,
 {
     for (unsigned i = 0; i < n; i++) {
         const struct meaning_attribute *found = find_seen(sources[i], attribute->name);
-        if (!found || !attributes_are_equal(attribute, found))
+        if (!found || !meaning_attribute_is_equal(attribute, found))
             return false;
     }
     return true;
@@ -199,7 +163,7 @@ static bool has_common_packing(unsigned n, struct gad_array *const *sources, enu
         bool is_cast = meaning_dtype(sources[i]) != dtype;
         for (unsigned k = 0; meaning && k < meaning->attributes->n; k++) {
             const struct meaning_attribute *own = &meaning->attributes->list[k];
-            if (!is_packing(own->name) || !find_seen(sources[i], own->name))
+            if (!meaning_is_packing(own->name) || !find_seen(sources[i], own->name))
                 continue;
             if (!is_common(own, n, sources) || is_cast)
                 return false;
@@ -240,7 +204,7 @@ void carried_take_attributes(struct carried *carried, unsigned n, struct gad_arr
     for (unsigned i = 0; meaning && i < meaning->attributes->n; i++) {
         const struct meaning_attribute *own = &meaning->attributes->list[i];
         if (find_seen(sources[0], own->name) && is_common(own, n, sources) &&
-            (is_packing(own->name) ? has_packing && is_writable(own, dtype) : has_units))
+            (meaning_is_packing(own->name) ? has_packing && is_writable(own, dtype) : has_units))
             (void)!carried_add_attribute(carried, own);
     }
     if (has_nan)

@@ -10,6 +10,7 @@
 #include "client/array.h"
 #include "proto/util.h"
 
+#include <math.h>
 #include <string.h>
 
 struct meaning *meaning_of(struct gad_array *array)
@@ -35,13 +36,26 @@ void meaning_attributes_unref(struct meaning_attributes *attributes)
 {
     if (--attributes->n_refs > 0)
         return;
-    for (unsigned i = 0; i < attributes->n; i++) {
-        free(attributes->list[i].name);
-        free(attributes->list[i].text);
-        free(attributes->list[i].values);
-    }
+    meaning_attributes_drop(attributes, UINT32_MAX);
     free(attributes->list);
+    free(attributes->members);
     free(attributes);
+}
+
+void meaning_attributes_drop(struct meaning_attributes *attributes, uint32_t which)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < attributes->n; i++) {
+        struct meaning_attribute *attribute = &attributes->list[i];
+        if (!(which >> i & 1)) {
+            attributes->list[n++] = *attribute;
+            continue;
+        }
+        free(attribute->name);
+        free(attribute->text);
+        free(attribute->values);
+    }
+    attributes->n = n;
 }
 
 void meaning_free(struct meaning *meaning)
@@ -75,6 +89,38 @@ const char *meaning_text(const struct meaning *meaning, const char *name)
 {
     const struct meaning_attribute *found = meaning_find(meaning, name);
     return found ? found->text : NULL;
+}
+
+static bool is_equal_number(const struct gad_scalar *a, const struct gad_scalar *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind != GAD_SCALAR_FLOAT)
+        return a->uint_value == b->uint_value;
+    return a->float_value == b->float_value || (isnan(a->float_value) && isnan(b->float_value));
+}
+
+bool meaning_attribute_is_equal(const struct meaning_attribute *a,
+                                const struct meaning_attribute *b)
+{
+    if (strcmp(a->name, b->name) != 0 || !a->text != !b->text || a->n_values != b->n_values)
+        return false;
+    if (a->text)
+        return strcmp(a->text, b->text) == 0;
+    for (size_t i = 0; i < a->n_values; i++)
+        if (!is_equal_number(&a->values[i], &b->values[i]))
+            return false;
+    return true;
+}
+
+bool meaning_is_packing(const char *name)
+{
+    static const char *const names[] = {"_FillValue", "missing_value", "valid_range", "valid_min",
+                                        "valid_max",  "scale_factor",  "add_offset",  "_Unsigned"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
 }
 
 bool meaning_attributes_have_same_units(const struct meaning_attributes *a,
@@ -123,7 +169,7 @@ static int answer(struct meaning *meaning, enum gad_dtype dtype)
         .valid_max = packing->valid_max,
         .scale_factor = packing->scale,
         .add_offset = packing->offset,
-        .units = meaning->has_other_units ? NULL : meaning_text(meaning, "units"),
+        .units = meaning_text(meaning, "units"),
         .long_name = meaning_text(meaning, "long_name"),
         .standard_name = meaning_text(meaning, "standard_name"),
         .dimensions = has_dimensions(meaning) ? (const char *const *)meaning->dimensions : NULL,
@@ -145,7 +191,6 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
     meaning->attributes = base->attributes;
     meaning->attributes->n_refs++;
     meaning->masking = base->masking;
-    meaning->has_other_units = base->has_other_units;
     for (int i = 0; i < ndim; i++) {
         int k = axes[i];
         if (k < 0 || !base->dimensions[k])
@@ -157,6 +202,7 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
             return -ENOMEM;
         meaning->limits.is_unlimited[i] = base->limits.is_unlimited[k];
         meaning->limits.chunks[i] = base->limits.chunks[k];
+        meaning->member_axes[i] = base->member_axes[k];
         meaning->starts[i] = base->starts[k] + starts[i] * base->steps[k];
         meaning->steps[i] = steps[i] * base->steps[k];
     }

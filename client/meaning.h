@@ -21,6 +21,10 @@ struct meaning_attributes { /* shared, counted */
     unsigned n_refs;
     unsigned n;
     struct meaning_attribute *list;
+    /* Of several arrays as one: their specs, behind each other and before an empty one, and along
+     * which of their axes they are joined; -1: along a new one. NULL: it is one array. */
+    char *members;
+    int joined_axis;
 };
 
 /* How stored elements become what is meant. Numbers are of the unsigned or signed dtype `stored`,
@@ -44,16 +48,14 @@ struct axis_limits {
 
 struct meaning {
     struct meaning_attributes *attributes;
-    char *dimensions[ARRAY_MAX_NDIM]; /* of this array's axes; NULL: no name */
-    /* Specs of the arrays along them; NULL: none. Of several lines: of the arrays that are behind
-     * each other along the axis, and have coordinates themselves. */
-    char *coordinates[ARRAY_MAX_NDIM];
-    struct axis_limits limits; /* of axes that have names */
+    char *dimensions[ARRAY_MAX_NDIM];  /* of this array's axes; NULL: no name */
+    char *coordinates[ARRAY_MAX_NDIM]; /* specs of the arrays along them; NULL: none */
+    int member_axes[ARRAY_MAX_NDIM];   /* of several arrays: theirs that goes along them */
+    struct axis_limits limits;         /* of axes that have names */
     /* How this array's axes lie along those of the file's coordinates: element i of the axis is
-     * element start + i * step of the dimension. */
+     * element start + i * step of the dimension, or of what the members have along it. */
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];
     enum gad_masking masking;
-    bool has_other_units; /* of several files: the units are those of the first alone */
     bool is_answered;
     struct meaning_packing packing; /* once it is answered */
     struct gad_meaning answer;
@@ -62,6 +64,10 @@ struct meaning {
 /* Those of an array, made with the first call. NULL: no memory. */
 struct meaning *meaning_of(struct gad_array *array);
 void meaning_attributes_unref(struct meaning_attributes *attributes);
+/* Without those whose bits are set. */
+void meaning_attributes_drop(struct meaning_attributes *attributes, uint32_t which);
+bool meaning_attribute_is_equal(const struct meaning_attribute *a,
+                                const struct meaning_attribute *b);
 /* NULL is allowed. */
 void meaning_free(struct meaning *meaning);
 /* A view, whose info is filled in, has its array's attributes. axes[i]: the array's axis along
@@ -72,6 +78,8 @@ int meaning_copy_to_view(const struct gad_array *array, struct gad_array *view, 
 const struct meaning_attribute *meaning_find(const struct meaning *meaning, const char *name);
 /* The text of one that is a text; else NULL. */
 const char *meaning_text(const struct meaning *meaning, const char *name);
+/* Of how elements are stored: one of them is of no use without the others. */
+bool meaning_is_packing(const char *name);
 /* Whether numbers of both are in the same units, times of the same calendar. */
 bool meaning_has_same_units(const struct meaning *a, const struct meaning *b);
 bool meaning_attributes_have_same_units(const struct meaning_attributes *a,

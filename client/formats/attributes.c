@@ -158,31 +158,16 @@ void attribute_take_coordinates(struct gad_array *array, const struct selection 
     }
 }
 
-void attribute_join_coordinate(struct gad_array *array, int axis, const char *path,
-                               const char *pattern)
-{
-    char **at = array->meaning ? &array->meaning->coordinates[axis] : NULL;
-    size_t n = path ? strlen(path) : 0;
-    char *joined;
-    if (!at || !*at || !pattern || strncmp(*at, path ? path : "", n) != 0 || (*at)[n] != ':')
-        return;
-    if (asprintf(&joined, "%s%s", pattern, *at + n) < 0)
-        joined = NULL; /* then there is none */
-    free(*at);
-    *at = joined;
-}
-
-void attribute_list_coordinate(struct gad_array *array, int axis, char *specs)
+void attributes_join(struct gad_array *array, int axis, bool is_new_axis, char *members)
 {
     struct meaning *meaning = array->meaning;
-    if (!meaning || !meaning->coordinates[axis]) {
-        free(specs);
-        return;
+    meaning->attributes->members = members;
+    meaning->attributes->joined_axis = is_new_axis ? -1 : axis;
+    for (int i = 0; i < array->info.ndim; i++) {
+        meaning->member_axes[i] = i - (is_new_axis && i > axis);
+        meaning->starts[i] = 0;
+        meaning->steps[i] = 1;
     }
-    free(meaning->coordinates[axis]);
-    meaning->coordinates[axis] = specs;
-    meaning->starts[axis] = 0;
-    meaning->steps[axis] = 1;
 }
 
 static int refuse_factor(const struct meaning *meaning, const char *bad, const char *name,

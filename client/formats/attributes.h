@@ -23,14 +23,10 @@ void attribute_take_limits(struct gad_array *array, const struct selection *sele
 void attribute_take_coordinates(struct gad_array *array, const struct selection *selection,
                                 const char *const *coordinates);
 
-/* Of an array of many files, whose attributes are those of the file at `path`: along the axis on
- * which they are joined the coordinates are those of all that match the pattern (NULL: as it is).
- */
-void attribute_join_coordinate(struct gad_array *array, int axis, const char *path,
-                               const char *pattern);
-
-/* The same where they are a list: their specs, one a line; taken over. NULL: there is none. */
-void attribute_list_coordinate(struct gad_array *array, int axis, char *specs);
+/* Of an array of several, which has the attributes of one of them and names along its axes: they
+ * are behind each other along this one. members: their specs, as in struct meaning_attributes;
+ * taken over. */
+void attributes_join(struct gad_array *array, int axis, bool is_new_axis, char *members);
 
 /* When all are taken: what was asked for is done. bad-format, no-memory. */
 int attributes_apply(struct gad_array *array, enum gad_masking masking, const char *name,

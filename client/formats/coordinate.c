@@ -27,9 +27,8 @@ static bool is_coordinate(struct gad_array *found, const char *dimension)
 {
     const struct gad_array_info *info = &found->info;
     const char *name = found->meaning ? found->meaning->dimensions[0] : NULL;
-    return info->ndim == 1 && name && !found->meaning->has_other_units &&
-           strcmp(name, dimension) == 0 && found->provider && found->provider->fill &&
-           info->shape[0] <= MAX_BYTES / 8;
+    return info->ndim == 1 && name && strcmp(name, dimension) == 0 && found->provider &&
+           found->provider->fill && info->shape[0] <= MAX_BYTES / 8;
 }
 
 static void swap(void *values, int64_t n, size_t n_bytes)
@@ -76,47 +75,47 @@ struct carried_coordinate *format_coordinate_of(struct gad_array *array, const c
     return is_coordinate(array, dimension) ? read_all(array) : NULL;
 }
 
-/* What one array has along its axis of this name. */
-static struct carried_coordinate *along(const struct gad_array *array, const char *dimension)
+static struct carried_coordinate *read_one(const char *spec, const char *dimension)
 {
-    for (int i = 0; i < array->info.ndim; i++) {
-        const char *name = array->meaning ? array->meaning->dimensions[i] : NULL;
-        if (name && strcmp(name, dimension) == 0)
-            return format_coordinate(array, i);
-    }
-    return NULL;
-}
-
-/* Of arrays behind each other. NULL: one of them has none, or another kind than the first. */
-static struct carried_coordinate *join(const char *specs, const char *dimension)
-{
-    struct carried_coordinate *all = NULL;
-    for (size_t n; *specs; specs += n + (specs[n] == '\n')) {
-        n = strcspn(specs, "\n");
-        _cleanup_free_ char *spec = strndup(specs, n);
-        struct gad_array *array = spec ? open_coordinate(spec) : NULL;
-        struct carried_coordinate *part = array ? along(array, dimension) : NULL;
-        gad_array_release(array);
-        bool is_first = !all, is_good = part && part->n <= MAX_BYTES / 8;
-        if (is_good && is_first)
-            all = part;
-        else if (is_good)
-            is_good = all->n <= MAX_BYTES / 8 - part->n && coordinate_append(all, part);
-        if (part != all)
-            coordinate_free(part);
-        if (!is_good)
-            return coordinate_free(all);
-    }
+    struct gad_array *found = open_coordinate(spec);
+    struct carried_coordinate *all = found ? format_coordinate_of(found, dimension) : NULL;
+    gad_array_release(found);
     return all;
 }
 
-static struct carried_coordinate *whole(const char *specs, const char *dimension)
+static struct carried_coordinate *read_member(const char *spec, int axis)
 {
-    if (strchr(specs, '\n'))
-        return join(specs, dimension);
-    struct gad_array *found = open_coordinate(specs);
-    struct carried_coordinate *all = found ? format_coordinate_of(found, dimension) : NULL;
-    gad_array_release(found);
+    struct gad_array *array = open_coordinate(spec);
+    struct carried_coordinate *part = array ? format_coordinate(array, axis) : NULL;
+    gad_array_release(array);
+    return part;
+}
+
+/* Puts it behind the others, or sees that it is what all have. Takes over part. */
+static bool put_part(struct carried_coordinate **all, struct carried_coordinate *part,
+                     bool is_joined)
+{
+    bool is_good = part && part->n <= MAX_BYTES / 8;
+    if (is_good && !*all) {
+        *all = part;
+        return true;
+    }
+    if (is_good && is_joined)
+        is_good = (*all)->n <= MAX_BYTES / 8 - part->n && coordinate_append(*all, part);
+    else if (is_good)
+        is_good = coordinates_are_equal(*all, part) && coordinates_go_together(*all, part);
+    coordinate_free(part);
+    return is_good;
+}
+
+/* What several arrays have along an axis of theirs: behind each other, or all the same. NULL: one
+ * of them has none, or another one. */
+static struct carried_coordinate *read_members(const struct meaning_attributes *of, int axis)
+{
+    struct carried_coordinate *all = NULL;
+    for (const char *spec = of->members; *spec; spec += strlen(spec) + 1)
+        if (!put_part(&all, read_member(spec, axis), axis == of->joined_axis))
+            return coordinate_free(all);
     return all;
 }
 
@@ -125,8 +124,11 @@ struct carried_coordinate *format_coordinate(const struct gad_array *array, int 
     const struct meaning *meaning = array->meaning;
     if (!meaning || !meaning->dimensions[axis] || !meaning->coordinates[axis])
         return NULL;
-    struct carried_coordinate *some = NULL,
-                              *all = whole(meaning->coordinates[axis], meaning->dimensions[axis]);
+    struct carried_coordinate *some = NULL, *all = meaning->attributes->members
+                                                       ? read_members(meaning->attributes,
+                                                                      meaning->member_axes[axis])
+                                                       : read_one(meaning->coordinates[axis],
+                                                                  meaning->dimensions[axis]);
     if (all)
         some = select_of(all, meaning->starts[axis], meaning->steps[axis], array->info.shape[axis]);
     coordinate_free(all);

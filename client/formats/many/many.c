@@ -240,19 +240,25 @@ static void describe(struct gad_array *array, const struct many *many)
     array->n_chunks = grid.n_chunks;
 }
 
-/* A line each. NULL: no memory, or one of them has several lines itself. */
+/* NULL: no memory. */
 static char *names_of(const struct many *many)
 {
     size_t n = 1, at = 0;
-    for (size_t i = 0; i < many->n_members; i++) {
-        if (strchr(many->members[i].name, '\n'))
-            return NULL;
+    for (size_t i = 0; i < many->n_members; i++)
         n += strlen(many->members[i].name) + 1;
-    }
-    char *names = malloc(n);
+    char *names = calloc(n, 1);
     for (size_t i = 0; names && i < many->n_members; i++)
-        at += (size_t)snprintf(names + at, n - at, "%s\n", many->members[i].name);
+        at += (size_t)snprintf(names + at, n - at, "%s", many->members[i].name) + 1;
     return names;
+}
+
+/* What not all members say. */
+static void drop_others(const struct many *many, struct meaning *meaning)
+{
+    meaning_attributes_drop(meaning->attributes, many->other_attributes);
+    for (int i = 0; i < many->first->info.ndim; i++)
+        if (many->other_names >> i & 1)
+            free_ptr(&meaning->dimensions[i]);
 }
 
 static int describe_meaning(struct gad_array *array, struct many *many)
@@ -263,14 +269,16 @@ static int describe_meaning(struct gad_array *array, struct many *many)
     array->info.has_fill = first->has_fill;
     array->info.exact_fill = first->exact_fill;
     array->info.fill = first->fill;
+    if (many->first->meaning)
+        drop_others(many, many->first->meaning);
     int r = meaning_copy_to_view(many->first, array, many->form.ndim, many->own_axes, many->starts,
                                  many->steps);
-    if (many->pattern)
-        attribute_join_coordinate(array, many->axis, first->path, many->pattern);
-    else
-        attribute_list_coordinate(array, many->axis, names_of(many));
-    if (array->meaning)
-        array->meaning->has_other_units = many->has_other_units;
+    if (r == 0 && array->meaning) {
+        char *names = names_of(many);
+        if (!names)
+            return -ENOMEM;
+        attributes_join(array, many->axis, many->is_new_axis, names);
+    }
     return r;
 }
 
@@ -302,7 +310,6 @@ static int make_array(struct gad_client *client, struct many *many, const char *
         return error_from_errno(error, ENOMEM, name, "attributes");
     }
     gad_array_release(steal_ptr(many->first));
-    many->pattern = NULL;
     *ret_array = array;
     return 0;
 }
@@ -340,7 +347,6 @@ int many_open_pattern(struct gad_client *client, const struct many_pattern *patt
         return r;
     }
     is_one |= many->n_members == 1 && !many->is_new_axis;
-    many->pattern = pattern->path;
     return finish(client, many, is_one, text, ret_array, error);
 }
 

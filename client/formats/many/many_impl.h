@@ -25,8 +25,8 @@ struct many {
     const char *format;
     struct gad_array *first; /* the first member, closed: what it means, all mean */
     bool is_alike;           /* that is true */
-    bool has_other_units;    /* than the first one */
-    const char *pattern;     /* of their paths, while the array is made; NULL: they are a list */
+    /* Bits of its attributes and axes, of which some say or name another thing. */
+    uint32_t other_attributes, other_names;
     /* Of the result: along which axis of a member it goes, -1: none, and how. */
     int own_axes[ARRAY_MAX_NDIM];
     int64_t starts[ARRAY_MAX_NDIM], steps[ARRAY_MAX_NDIM];

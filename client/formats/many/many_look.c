@@ -47,7 +47,8 @@ struct look {
 struct looker {
     struct look *look;
     pthread_t thread;
-    bool is_mixed, is_mixed_order, has_other_chunks, has_other_meaning, has_other_units;
+    bool is_mixed, is_mixed_order, has_other_chunks, has_other_meaning;
+    uint32_t other_attributes, other_names;
     size_t bad; /* the member of `error` */
     int r;
     struct gad_error error;
@@ -161,6 +162,30 @@ static int compare_meaning(struct looker *looker, const struct member *member,
                : meaning_error(look, member, &difference, &looker->error);
 }
 
+/* What is said of the first one's elements and axes, and not of this one's. Of packing all say the
+ * same. */
+static void compare_words(struct looker *looker, const struct gad_array *array)
+{
+    const struct gad_array *first = looker->look->many->first;
+    const struct meaning *own = first->meaning, *other = array->meaning;
+    bool has_same_units = meaning_has_same_units(own, other);
+    for (unsigned i = 0; own && i < own->attributes->n; i++) {
+        const struct meaning_attribute *attribute = &own->attributes->list[i], *found;
+        bool is_of_units =
+            strcmp(attribute->name, "units") == 0 || strcmp(attribute->name, "calendar") == 0;
+        found = meaning_find(other, attribute->name);
+        if (!meaning_is_packing(attribute->name) &&
+            (!found || !meaning_attribute_is_equal(attribute, found) ||
+             (is_of_units && !has_same_units)))
+            looker->other_attributes |= UINT32_C(1) << i;
+    }
+    for (int i = 0; own && i < first->info.ndim; i++) {
+        const char *name = own->dimensions[i], *found = other ? other->dimensions[i] : NULL;
+        if (!name || !found || strcmp(name, found) != 0)
+            looker->other_names |= UINT32_C(1) << i;
+    }
+}
+
 static int compare(struct looker *looker, const struct member *member,
                    const struct gad_array *array)
 {
@@ -177,7 +202,7 @@ static int compare(struct looker *looker, const struct member *member,
     int r = compare_meaning(looker, member, array);
     if (r)
         return r;
-    looker->has_other_units |= !meaning_has_same_units(many->first->meaning, array->meaning);
+    compare_words(looker, array);
     looker->is_mixed |= strcmp(info->format, many->format) != 0;
     looker->is_mixed_order |= info->is_swapped != many->form.is_swapped;
     looker->has_other_chunks |=
@@ -331,7 +356,8 @@ static int look_at_all(struct look *look, struct gad_error *error)
             many->form.is_swapped = false; /* those that are swapped are turned when read */
         many->has_chunks &= !looker->has_other_chunks;
         many->is_alike &= !looker->has_other_meaning;
-        many->has_other_units |= looker->has_other_units;
+        many->other_attributes |= looker->other_attributes;
+        many->other_names |= looker->other_names;
         if (looker->r && (!bad || looker->bad < bad->bad))
             bad = looker;
     }

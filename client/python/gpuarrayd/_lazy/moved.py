@@ -275,7 +275,6 @@ def _of_files(moved: Moved) -> Source | None:
         sizes[along] = node.shape[along] if node and len(node.shape) == len(sizes) else -1
         if not isinstance(first, FileSource) or not isinstance(node, FileSource) \
                 or node.masking != first.masking or not node.is_by_its_name() \
-                or _beside(node, along) != _beside(first, along) or _names(node) != _names(first) \
                 or node.dtype != moved.dtype \
                 or node.shape != tuple(sizes) or piece.start != tuple(start) \
                 or piece.axes != tuple([(i, size, 1) for i, size in enumerate(sizes)]):
@@ -285,16 +284,6 @@ def _of_files(moved: Moved) -> Source | None:
     if at != moved.shape[along]:
         return None
     return open_many(places, along, False, bool(source.masking))
-
-
-def _names(node: "FileSource") -> object:
-    return node.__gad_source__(current()).dimensions
-
-
-def _beside(node: "FileSource", along: int) -> list[object]:
-    """What of its file is selected along the other axes, which have the first one's coordinates."""
-    items = [item for item in node._unselected(current())[3] if not isinstance(item, int)]
-    return [item for axis, item in enumerate(items) if axis != along]
 
 
 def _file_of(node: Node) -> Node | None:

@@ -386,3 +386,86 @@ def test_many_files_have_the_coordinates_that_they_share(daemon, source, tmp_pat
     daemon.ctl("convert", f"{tmp_path}/part*.nc:/w", f"{tmp_path}/u.nc:/w")
     got = opened(tmp_path / "u.nc").w  # the numbers of that file are of something else
     assert got.dims == want.dims and set(got.coords) == {"lat", "lon"}
+
+
+def made_day(path, day, lat, lon=None, turned=False, kind="NETCDF4", **words):
+    """One step of t on (time, lat, lon), all axes with coordinates."""
+    dims = ("time", "lon", "lat") if turned else ("time", "lat", "lon")
+    values = {"time": [day], "lat": lat, "lon": np.arange(4.0) if lon is None else lon}
+    with netCDF4.Dataset(path, "w", format=kind) as f:
+        for dim in dims:
+            f.createDimension(dim, len(values[dim]))
+            f.createVariable(dim, "f8", (dim,))[:] = values[dim]
+        f["time"].units, f["lat"].units = "days since 2000-01-01", words.pop("lat_units", "degrees")
+        t = f.createVariable("t", "f4", dims)
+        t.setncatts({"units": "K", "long_name": "of the air", **words})
+        t[:] = day * 100 + np.arange(16).reshape(1, 4, 4)
+
+
+LAT = np.linspace(-30, 30, 4)
+OTHERS = {  # what the last file has: axes and attributes that are left without a label then
+    "nothing": ({}, {"time", "lat", "lon"}, {"units", "long_name"}),
+    "coordinates": ({"lat": LAT + 1}, {"time", "lon"}, {"units", "long_name"}),
+    "order": ({"lat": LAT[::-1]}, {"time", "lon"}, {"units", "long_name"}),
+    "units of them": ({"lat_units": "radians"}, {"time", "lon"}, {"units", "long_name"}),
+    "axes": ({"turned": True}, set(), {"units", "long_name"}),
+    "words": ({"long_name": "of the sea"}, {"time", "lat", "lon"}, {"units"}),
+    "units": ({"units": "degC"}, {"time", "lat", "lon"}, {"long_name"}),
+    "format": ({"kind": "NETCDF3_CLASSIC"}, {"time", "lat", "lon"}, {"units", "long_name"}),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_many_files_have_only_labels_that_are_true_of_all(daemon, gd, tmp_path, what):
+    """Whichever way they are joined, and wherever they are written; the last file differs."""
+    words, coords, attributes = OTHERS[what]
+    for i in range(3):
+        made_day(tmp_path / f"d{i}.nc", i, **{"lat": LAT, **(words if i == 2 else {})})
+    names = [f"{tmp_path}/d{i}.nc:/t" for i in range(3)]
+    pattern, listed = gd.open(f"{tmp_path}/d*.nc:/t"), gd.open(names)
+    each = [gd.open(name) for name in names]
+    daemon.ctl("convert", f"{tmp_path}/d*.nc:/t", f"{tmp_path}/o0.nc:/t")
+    daemon.ctl("run", "t * 1", f"t={tmp_path}/d*.nc:/t", "-o", f"{tmp_path}/o1.h5:/t")
+    zarr.open_group(str(tmp_path / "o2.zarr"), mode="w")
+    daemon.ctl("convert", f"{tmp_path}/d*.nc:/t", f"{tmp_path}/o2.zarr:/t")
+    daemon.ctl("concatenate", *names, "-o", f"{tmp_path}/o3.nc:/t")
+    for k, lazy in enumerate((pattern, pattern * 1, listed, gd.concatenate(each) * 1,
+                              gd.concatenate(each), pattern[:, 1:], gd.transpose(pattern, (2, 0, 1)),
+                              gd.mean(pattern, axis=2)), 4):
+        gd.save(f"{tmp_path}/o{k}.nc:/t", lazy)
+    for k in range(12):
+        path = next(tmp_path.glob(f"o{k}.*"))
+        if k == 2 and not coords:  # xarray reads none without names
+            assert zarr.open_group(path)["t"].metadata.dimension_names is None
+            continue
+        more = {"engine": "zarr", "consolidated": False} if k == 2 else {"engine": "netcdf4"}
+        got = xarray.open_dataset(path, decode_times=False, **more).load().t
+        left = coords - ({"lon"} if k == 11 else set())
+        assert set(got.coords) == left and (not coords or left <= set(got.dims)), (k, got)
+        assert k in (1, 5, 7, 11) or {*got.attrs} - {"_FillValue"} == attributes, (k, got.attrs)
+        assert "time" not in left or np.array_equal(got.time, [0, 1, 2])
+        assert "lat" not in left or np.array_equal(got.lat, LAT[1:] if k == 9 else LAT)
+
+
+def test_a_part_of_many_files_has_the_labels_of_those_in_it(daemon, gd, tmp_path):
+    """A selection, which leaves out the file that has others; stacks have no name on the new axis."""
+    for i in range(3):
+        made_day(tmp_path / f"d{i}.nc", i, lat=LAT + (i == 0))
+    for k, name in enumerate(("[:0:-1, ::2]", "[1:, ::2]")):
+        daemon.ctl("convert", f"{tmp_path}/d*.nc:/t{name}", f"{tmp_path}/o{k}.nc:/t")
+        got = opened(tmp_path / f"o{k}.nc", decode_times=False).t
+        assert np.array_equal(got.time, [[2, 1], [1, 2]][k]) and np.array_equal(got.lat, LAT[::2])
+    gd.save(f"{tmp_path}/p.nc:/t", gd.open(f"{tmp_path}/d*.nc:/t")[1:])
+    assert set(opened(tmp_path / "p.nc", decode_times=False).t.coords) == {"time", "lon"}
+
+
+def test_an_axis_that_is_there_twice_has_its_own_selection(daemon, tmp_path):
+    with netCDF4.Dataset(tmp_path / "a0.nc", "w") as f:
+        f.createDimension("n", 4)
+        f.createVariable("n", "f8", ("n",))[:] = np.arange(4)
+        f.createVariable("c", "f8", ("n", "n"))[:] = np.arange(16).reshape(4, 4)
+    shutil.copy(tmp_path / "a0.nc", tmp_path / "a1.nc")
+    daemon.ctl("convert", f"{tmp_path}/a*.nc:/c[:, 1:3]", f"{tmp_path}/o.nc:/c")
+    with netCDF4.Dataset(tmp_path / "o.nc") as f:
+        for dim, want in zip(f["c"].dimensions, ([0, 1, 2, 3] * 2, [1, 2])):
+            assert np.array_equal(f[dim], want), dim
