@@ -156,19 +156,24 @@ def sort(x: _Operand, /, *, axis: int = -1, descending: _Any = False,
     return _sorting.sort(x, axis, descending=descending, stable=stable)
 
 
-def std(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0,
-        keepdims: _Any = False) -> _Lazy:
+def std(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0, keepdims: _Any = False,
+        **numpys: _Any) -> _Lazy:
     """Standard deviations, as var() has the variances."""
-    return _spread(_reductions.std, x, axis, correction, keepdims)
+    return _spread(_reductions.std, x, axis, correction, keepdims, numpys)
 
 
-def var(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0,
-        keepdims: _Any = False) -> _Lazy:
-    """Variances; NaN, and not NumPy's infinity, of no more elements than `correction`."""
-    return _spread(_reductions.var, x, axis, correction, keepdims)
+def var(x: _Operand, /, *, axis: _Axis = None, correction: float = 0.0, keepdims: _Any = False,
+        **numpys: _Any) -> _Lazy:
+    """Variances; NaN, and not NumPy's infinity, of no more elements than `correction`. With NumPy's
+    own arguments, as xarray's ddof=, they are NumPy's."""
+    return _spread(_reductions.var, x, axis, correction, keepdims, numpys)
 
 
-def _spread(function: _Any, x: _Operand, axis: _Axis, correction: float, keepdims: _Any) -> _Lazy:
+def _spread(function: _Any, x: _Operand, axis: _Axis, correction: float, keepdims: _Any,
+            numpys: dict[str, _Any]) -> _Lazy:
+    if numpys:
+        return function(x, axis, keepdims=keepdims,  # type: ignore[no-any-return]
+                        **{"correction": correction or None, **numpys})
     made: _Lazy = function(x, axis, correction=correction, keepdims=keepdims)
     if correction <= 0 or _lazy(x).size > correction * made.size:
         return made
