@@ -5,12 +5,12 @@ windows.py SIDE [THREADS [ROUNDS]], with a daemon. The least of the rounds count
 a part of the rows each, with what lies around them, and write into one array.
 
 Of 8192 x 8192 on two cores of an EPYC means of 5, 51 and 501 along axis 0 took 0.042, 0.052 and
-0.063 s, along axis 1 0.041, 0.046 and 0.053 s, where a copy took 0.013 s. What is left between 5 and
+0.063 s, along axis 1 0.036, 0.039 and 0.041 s, where a copy took 0.013 s. What is left between 5 and
 501 is what lies around the grains along axis 0 (500 rows above and below some 1700, which are as many
 as there is room for in a slot of 1 MiB beside rows of four lines of a cache) and, along axis 1, that
 what is kept of a window of 501 for sixteen lines at a time is more than a first-level cache has. That
 was 8 to 15 times as fast as SciPy on two threads along axis 0; along axis 1, where its lines lie
-together, 2.4, 2.1 and 1.9 times. Extrema were 7 to 18 times as fast, a Gaussian of 3 in both
+together, 2.6, 2.2 and 2.4 times. Extrema were 7 to 24 times as fast, a Gaussian of 3 in both
 directions 3.1 times.
 """
 

@@ -2,9 +2,10 @@
  *
  * Windows that go by steps (window_lanes.c) take one axis after the other, WINDOW_LANES lines at a
  * time. Along any axis but the fastest, lanes are neighbours, and rows are read where they lie.
- * Along the fastest axis lines are turned around on their way in and out; where there are few of
- * them a line is cut into parts, each a lane: they begin at multiples of the window's size, so that
- * blocks are at the same places in all lanes, and every element's bits are as in any other cut.
+ * Along the fastest axis lines are turned around on their way in and out, from where the array has
+ * them if the operand is nothing but an array; where there are few of them a line is cut into
+ * parts, each a lane: they begin at multiples of the window's size, so that blocks are at the same
+ * places in all lanes, and every element's bits are as in any other cut.
  *
  *     lines    a0 a1 a2 a3 ...          rows     a0 b0 c0 ...
  *              b0 b1 b2 b3 ...    -->            a1 b1 c1 ...
@@ -13,6 +14,7 @@
  *
  * Called by window_make.c.
  */
+#include "kernels/common/near_place.h"
 #include "kernels/cpu/run/run.h"
 #include "kernels/cpu/windows/window_make.h"
 #include "kernels/grains/geometry.h"
@@ -22,7 +24,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK_ROWS    96 /* of outputs that are made at a time, or a window's size: in a cache */
+#define CHUNK_ROWS    96 /* of outputs at a time, to half a window's size: they stay in a cache */
 #define LEAST_LINES   8  /* with fewer, a line is cut into lanes */
 #define STEP_WORST_NS 8u
 #define SPREAD_PLANES 2 /* means, and squared deviations */
@@ -43,6 +45,7 @@ struct axis_walk {
     double each, n;             /* of a row; of the whole window */
     size_t in_bytes, out_bytes; /* of an element: read, stored */
     unsigned n_in, n_out;       /* planes that are read and stored */
+    int64_t length;             /* of the axis where what is beyond its ends is not there; else 0 */
     const char *in[SPREAD_PLANES];
     char *out[SPREAD_PLANES];
 };
@@ -53,12 +56,53 @@ struct lines {
     size_t n, n_last; /* outputs of a lane; of the last one */
     bool is_turned;   /* a line's elements are neighbours */
     int64_t in_lane, in_step, out_lane, out_step;
+    int64_t place; /* of the first row along the axis */
     size_t phase;
 };
 
 static void turn(const struct axis_walk *a, size_t item_bytes, const struct transposing *t)
 {
     a->engine->transpose->by_item[__builtin_ctzl(item_bytes)](t);
+}
+
+/* How many of the rows from this place on, of n at most, lie in the array one after the other.
+ * *ret_place: where the first one does; below 0: it is the window's `beyond`. *ret_direction: 1, or
+ * -1 where they are mirrored. */
+static size_t count_run(const struct axis_walk *a, int64_t place, size_t n, int64_t *ret_place,
+                        int64_t *ret_direction)
+{
+    enum near_mode mode = (enum near_mode)a->w->modes[a->axis];
+    int64_t at = near_place_again(mode, place, a->length);
+    int64_t direction = near_place_again(mode, place + 1, a->length) - at;
+    *ret_place = at;
+    *ret_direction = direction < 0 ? -1 : 1;
+    if (at < 0 || (direction != 1 && direction != -1))
+        return 1;
+    return min_u64(n, (uint64_t)(direction < 0 ? at + 1 : a->length - at));
+}
+
+/* Rows of lines that lie in the array itself. first: the first one's place along the axis. */
+static void gather_from_array(const struct axis_walk *a, const struct lines *l, int64_t at,
+                              int64_t first, size_t n_rows, size_t row_bytes, char *dst)
+{
+    int64_t place, direction;
+    for (size_t i = 0, n; i < n_rows; i += n) {
+        n = count_run(a, first + (int64_t)i, n_rows - i, &place, &direction);
+        char *to = dst + i * row_bytes;
+        if (place < 0) {
+            for (size_t k = 0; k < l->n_lanes; k++)
+                memcpy(to + k * a->in_bytes, &a->w->beyond, a->in_bytes);
+            continue;
+        }
+        int64_t lowest = direction < 0 ? place - (int64_t)n + 1 : place;
+        const struct transposing t = {.n_rows = l->n_lanes,
+                                      .n_columns = n,
+                                      .src = a->in[0] + at + (lowest - first) * l->in_step,
+                                      .src_row = l->in_lane,
+                                      .dst = direction < 0 ? to + (n - 1) * row_bytes : to,
+                                      .dst_row = direction * (int64_t)row_bytes};
+        turn(a, a->in_bytes, &t);
+    }
 }
 
 /* Rows, side by side in memory. */
@@ -128,9 +172,14 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
     out_at += (int64_t)first * l->out_step;
     if (n_kept > 0 && !reads_in_place)
         memmove(a->memory.in, a->memory.in + n_before * in_row, n_kept * in_row);
-    for (unsigned i = 0; i < a->n_in && !reads_in_place; i++)
-        gather_rows(a, l, i, in_at + (int64_t)n_kept * l->in_step, n + a->size - 1 - n_kept, in_row,
-                    a->memory.in + n_kept * in_row);
+    size_t n_gathered = n + a->size - 1 - n_kept;
+    int64_t gathered_at = in_at + (int64_t)n_kept * l->in_step;
+    char *gathered = a->memory.in + n_kept * in_row;
+    if (a->length > 0)
+        gather_from_array(a, l, gathered_at, l->place + (int64_t)(first + n_kept), n_gathered,
+                          in_row, gathered);
+    for (unsigned i = 0; i < a->n_in && !reads_in_place && a->length == 0; i++)
+        gather_rows(a, l, i, gathered_at, n_gathered, in_row, gathered);
     const struct window_lanes lanes = {
         .src = reads_in_place ? a->in[0] + in_at : a->memory.in,
         .src_row = reads_in_place ? l->in_step : (int64_t)in_row,
@@ -152,7 +201,7 @@ static void filter_chunk(const struct axis_walk *a, const struct lines *l, int64
 static int filter_lines(const struct axis_walk *a, const struct lines *l, int64_t in_at,
                         int64_t out_at)
 {
-    size_t chunk = a->size >= CHUNK_ROWS ? a->size : CHUNK_ROWS / a->size * a->size;
+    size_t chunk = max_u64((CHUNK_ROWS + a->size / 2) / a->size, 1) * a->size;
     int r = 0;
     for (size_t first = 0, n = 0, n_before; r == 0 && first < l->n; first += n) {
         n_before = n;
@@ -179,14 +228,7 @@ static int filter_line(const struct axis_walk *a, const struct lines *whole, int
     return filter_lines(a, &l, in_at, out_at);
 }
 
-static int64_t modulo(int64_t value, int64_t n)
-{
-    return value % n < 0 ? value % n + n : value % n;
-}
-
-/* The axis whose elements are lanes: the fastest one, or of the others that with most elements; -1:
- * there are few. */
-static int lane_axis(const struct window_grid *to, int axis)
+int window_lane_axis(const struct window_grid *to, int axis)
 {
     int best = -1;
     if (axis != to->ndim - 1)
@@ -224,13 +266,14 @@ static int filter_axis(const struct axis_walk *a, const struct window_grid *from
                        int64_t place, const struct window_grid *to)
 {
     int64_t index[ARRAY_MAX_NDIM] = {0};
-    int lane = lane_axis(to, a->axis), r = 0;
+    int lane = window_lane_axis(to, a->axis), r = 0;
     struct lines l = {.n = (size_t)to->count[a->axis],
                       .n_last = (size_t)to->count[a->axis],
                       .is_turned = a->axis == to->ndim - 1,
                       .in_step = from->strides[a->axis],
                       .out_step = to->strides[a->axis],
-                      .phase = (size_t)modulo(place, (int64_t)a->size)};
+                      .place = place,
+                      .phase = (size_t)near_modulo(place, (int64_t)a->size)};
     do {
         int64_t in_at = place_in(from, index) + in_first * l.in_step, out_at = place_in(to, index);
         if (lane < 0)
@@ -249,7 +292,7 @@ static int filter_axis(const struct axis_walk *a, const struct window_grid *from
 
 static struct line_memory take_lines(const struct window_room *room, size_t size)
 {
-    size_t n_chunk = max_u64(size, CHUNK_ROWS);
+    size_t n_chunk = max_u64(size, CHUNK_ROWS + CHUNK_ROWS / 2);
     struct line_memory m = {.in = room->lines};
     m.out = m.in + (n_chunk + size) * WINDOW_ROW_BYTES;
     m.suffix = m.out + n_chunk * WINDOW_ROW_BYTES;
@@ -379,9 +422,10 @@ static int filter_by_taps(const struct axis_walk *a, const struct program *progr
 
 int window_filter(const struct cpu_engine *engine, const struct program *program,
                   const struct program_window *w, const struct window_grid *from,
-                  const int64_t *first, const struct window_grid *to, struct window_room *room)
+                  const int64_t *first, int64_t length, const struct window_grid *to,
+                  struct window_room *room)
 {
-    struct axis_walk a = {.engine = engine, .w = w, .room = room};
+    struct axis_walk a = {.engine = engine, .w = w, .room = room, .length = length};
     if (engine->windows->taps[w->op][w->dtype])
         return filter_by_taps(&a, program, from, to);
     return engine->windows->steps[WINDOW_ONLY][w->op][w->dtype]

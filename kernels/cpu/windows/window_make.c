@@ -7,8 +7,9 @@
  * The operand's pass runs over the box and what lies around it, into memory of the thread, each
  * element once; parts beyond the ends of the array are copied from where the mode has them
  * (window_pad.c); where an axis goes on with its other end the pass runs over each part. Then the
- * window's kernels go over it, one axis after the other (window_axis.c). The operand may read
- * windows itself: these are made then, of the larger box.
+ * window's kernels go over it, one axis after the other (window_axis.c). An array whose lines the
+ * windows go along is read where it lies instead. The operand may read windows itself: these are
+ * made then, of the larger box.
  *
  * How much memory that takes the planner knows (kernels/plan/window_grids.c). Called by run.c.
  */
@@ -229,6 +230,32 @@ static int run_parts(struct making *m, struct part *part, int axis)
     return r;
 }
 
+/* Where the operand is nothing but an array, and windows go along its last axis, of many lines,
+ * they are read where it lies. */
+static bool find_in_place(struct making *m, const struct window_grid *result)
+{
+    const struct program *program = m->call->program;
+    const struct program_window *w = m->window;
+    const struct operand *src = &program->stores[m->pass->first_store].src;
+    int last = m->pass->ndim - 1;
+    bool is_along_last = last >= 0 && w->size[last] > 1 && w->modes[last] != NEAR_WRAP &&
+                         m->call->engine->windows->steps[WINDOW_ONLY][w->op][w->dtype] &&
+                         window_lane_axis(result, last) >= 0;
+    for (int i = 0; i < last; i++)
+        is_along_last = is_along_last && w->size[i] == 1;
+    if (!is_along_last || src->kind != OPERAND_INPUT || src->dtype == DTYPE_BOOL)
+        return false;
+    const struct engine_view *input = &m->call->inputs[src->index];
+    int64_t item_bytes = (int64_t)dtype_size((enum dtype)w->dtype);
+    if (input->is_swapped || input->goes_on_axes || input->strides[m->box->ndim - 1] != item_bytes)
+        return false;
+    m->grid = (struct window_grid){.ndim = m->pass->ndim};
+    m->grid.base = (char *)input->base - window_around(w, last) * item_bytes;
+    for (int i = 0; i <= last; i++)
+        m->grid.strides[i] = input->strides[m->n_missing + i];
+    return true;
+}
+
 /* Windows ------------------------------------------------------------------------------------ */
 
 static int make_window(const struct run_call *call, const struct engine_box *box, unsigned index,
@@ -244,11 +271,16 @@ static int make_window(const struct run_call *call, const struct engine_box *box
     if (!window_grid_take(call->room, m.pass->ndim, m.count, item_bytes, &result))
         return -EINVAL;
     size_t used = call->room->used_bytes;
-    int r = take_grid(&m) ? run_parts(&m, &part, 0) : -EINVAL;
-    if (r)
-        return r;
-    window_pad(&m.grid, m.spans, item_bytes, &window->beyond);
-    r = window_filter(call->engine, call->program, window, &m.grid, m.start, &result, call->room);
+    bool is_in_place = find_in_place(&m, &result);
+    int r = 0;
+    if (!is_in_place) {
+        r = take_grid(&m) ? run_parts(&m, &part, 0) : -EINVAL;
+        if (r)
+            return r;
+        window_pad(&m.grid, m.spans, item_bytes, &window->beyond);
+    }
+    r = window_filter(call->engine, call->program, window, &m.grid, m.start,
+                      is_in_place ? m.pass->shape[m.pass->ndim - 1] : 0, &result, call->room);
     call->room->used_bytes = used;
     memset(ret_view, 0, sizeof(*ret_view));
     ret_view->base = result.base;

@@ -54,8 +54,13 @@ void window_pad(const struct window_grid *grid, const struct window_span *spans,
 
 /* window_axis.c: what the window gives of `from`, which has as many elements more than `to` along
  * each axis as the window has around a place, in both directions. first: the place of the first
- * element of `to` along each axis. */
+ * element of `to` along each axis. length: 0, or that of the last axis, along which alone the
+ * window has more than one element and which has window_lane_axis(): then what is beyond the axis's
+ * ends is not there. */
 int window_filter(const struct cpu_engine *engine, const struct program *program,
                   const struct program_window *w, const struct window_grid *from,
-                  const int64_t *first, const struct window_grid *to,
+                  const int64_t *first, int64_t length, const struct window_grid *to,
                   struct window_room *room) GAD_MUST_CHECK;
+/* The axis whose elements are lanes of lines along `axis`: the last one, or of the others that with
+ * most elements; -1: there are few. */
+int window_lane_axis(const struct window_grid *to, int axis);

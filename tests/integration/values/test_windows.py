@@ -85,6 +85,21 @@ def test_of_every_function_shape_dtype_and_mode(w):
         check(w.compute(text, u=u), wanted(op, found), largest, f"{text} of {u.shape} {u.dtype}")
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_along_lines_that_are_read_where_they_lie(w, mode):
+    """As of an operand that is computed first, whichever piece of a line the end is in."""
+    rng = np.random.default_rng(8)
+    for size, lengths in ((5, range(90, 104)), (3, (1, 2, 3)), (40, (7, 119, 120, 139, 140, 141))):
+        for length in lengths:
+            u = rng.random((19, length), "f4")
+            for origin in (-(size // 2), 0, (size - 1) // 2):
+                words = f"{size}, axis=1, mode={mode}, value=3, origin={origin}".replace(
+                    "value=3, " if mode != "constant" else "", "")
+                got = w.compute(f"window_max(u, {words}) + window_mean(u, {words})", u=u)
+                want = w.compute(f"window_max(abs(u), {words}) + window_mean(abs(u), {words})", u=u)
+                np.testing.assert_array_equal(got, want, f"{words} of {length}")
+
+
 @pytest.mark.skipif(ENGINE != "cpu", reason="a device makes no windows that are so large")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_places_in_large_windows_of_every_dtype(w):
