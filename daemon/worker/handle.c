@@ -24,11 +24,6 @@
 /* What others are told, and ask, waits so long, and for one small job more. */
 #define BEGIN_NS UINT64_C(500000)
 
-static int send_written(struct worker *w)
-{
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
-}
-
 /* The answer to a request that failed: a status in `error`, or -errno. */
 static int send_error(struct worker *w, uint32_t message_id, int r, struct gad_error *error)
 {
@@ -36,7 +31,7 @@ static int send_error(struct worker *w, uint32_t message_id, int r, struct gad_e
         (void)error_from_errno(error, -r, NULL, "preparing the job");
     message_writer_clear(&w->writer);
     message_error(&w->writer, message_id, error);
-    return send_written(w);
+    return worker_send(w);
 }
 
 static int attach(struct worker *w, const struct message *message, struct frame *frame,
@@ -65,7 +60,7 @@ static int handle_region_attach(struct worker *w, struct message *message, struc
     message_writer_clear(&w->writer);
     message_begin_result(&w->writer, message->id);
     msgpack_pack_map(&w->writer.packer, 0);
-    return send_written(w);
+    return worker_send(w);
 }
 
 static int handle_region_detach(struct worker *w, struct message *message, struct frame *frame)
@@ -229,7 +224,7 @@ static int handle_job_yield(struct worker *w, struct message *message, struct fr
     msgpack_pack_map(&w->writer.packer, 2);
     pack_key_u64(&w->writer.packer, "job", id);
     pack_key_u64(&w->writer.packer, "silent_ms", silent_ns / 1000000);
-    return send_written(w);
+    return worker_send(w);
 }
 
 /* Small ones are over before anybody could wait for it. */
@@ -296,13 +291,14 @@ static const struct {
 static int dispatch(struct worker *w, struct message *message, struct frame *frame)
 {
     struct gad_error error;
+    int r = error_set(&error, GAD_UNKNOWN_METHOD, NULL, "a worker has no such method");
     for (unsigned i = 0; i < ARRAY_LENGTH(handlers); i++)
         if (message->kind == handlers[i].kind && message_is(message, handlers[i].method))
-            return handlers[i].handle(w, message, frame);
-    if (message->kind != MESSAGE_REQUEST)
-        return 0;
-    (void)error_set(&error, GAD_UNKNOWN_METHOD, NULL, "a worker has no such method");
-    return send_error(w, message->id, GAD_UNKNOWN_METHOD, &error);
+            r = handlers[i].handle(w, message, frame);
+    bool is_answer_missing = r > 0 || r == -ENOMEM;
+    if (message->kind != MESSAGE_REQUEST || !is_answer_missing)
+        return r > 0 ? 0 : r;
+    return send_error(w, message->id, r, &error);
 }
 
 int worker_handle(struct worker *w, struct frame *frame_take)
@@ -310,7 +306,11 @@ int worker_handle(struct worker *w, struct frame *frame_take)
     struct message message = {.zone = NULL};
     struct gad_error error;
     bool has_id = false;
-    int r = message_decode(frame_take->body, frame_take->size_bytes, &message, &has_id, &error);
+    unsigned n_tries = 0;
+    int r;
+    do
+        r = message_decode(frame_take->body, frame_take->size_bytes, &message, &has_id, &error);
+    while (worker_waits_for_memory(r, &n_tries));
     if (r > 0)
         r = has_id ? send_error(w, message.id, r, &error) : -EPROTO;
     else if (!r)

@@ -51,7 +51,7 @@ int worker_send_ready(struct worker *w)
     pack_key_str(p, "version", GPUARRAYD_VERSION);
     if (n_pairs > 0)
         e->ops->pack_ready(e, p);
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    return worker_send(w);
 }
 
 /* Before the answers of jobs that have ended, so that the next one is planned with it. */
@@ -61,13 +61,15 @@ int worker_send_rates(struct worker *w)
     double change = rate > w->told_disk ? rate - w->told_disk : w->told_disk - rate;
     if (change <= w->told_disk / TOLD_SHARE)
         return 0;
-    w->told_disk = rate;
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "worker.rates");
     msgpack_packer *p = &w->writer.packer;
     msgpack_pack_map(p, 1);
     pack_key_f64(p, "disk", rate);
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    int r = worker_send(w);
+    if (r != -ENOMEM) /* they are told with the next job otherwise */
+        w->told_disk = rate;
+    return r == -ENOMEM ? 0 : r;
 }
 
 /* What all jobs have moved; whoever asks more often gets what is at most so old. */
@@ -110,5 +112,5 @@ int worker_send_stats(struct worker *w, uint32_t message_id, bool with_jobs)
         pack_costly(p, w, &stats);
     if (n_pairs > 0)
         e->ops->pack_stats(e, p);
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    return worker_send(w);
 }

@@ -78,5 +78,5 @@ int worker_send_trace(struct worker *w, uint32_t message_id, uint64_t job)
     msgpack_pack_bin(p, n * sizeof(*records));
     if (n > 0)
         msgpack_pack_bin_body(p, records, n * sizeof(*records));
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    return worker_send(w);
 }

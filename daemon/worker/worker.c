@@ -23,6 +23,8 @@
 
 #define FRAMES_A_TURN 64
 #define EVENTS_A_TURN 32
+#define KEPT_BYTES    (64u * 1024u) /* for answers; some 500 bytes each */
+#define MEMORY_TRIES  1000u         /* and as many milliseconds */
 #define TAG_SOCKET    UINT64_MAX
 #define TAG_WAKE      (UINT64_MAX - 1)
 
@@ -108,6 +110,10 @@ static int worker_init(struct worker *w, int crash_page_fd)
     if (!r)
         r = watch(w, EPOLL_CTL_ADD, conn_fd(w->conn), EPOLLIN, TAG_SOCKET);
     if (!r)
+        r = conn_keep_room(w->conn, KEPT_BYTES);
+    if (!r)
+        r = message_writer_reserve(&w->writer);
+    if (!r)
         r = guard_install();
     if (!r)
         r = make_page(w, crash_page_fd);
@@ -174,14 +180,41 @@ struct worker *worker_free(struct worker *w)
     return NULL;
 }
 
+int worker_send(struct worker *w)
+{
+    const msgpack_sbuffer *body = &w->writer.buffer;
+    int r = conn_send(w->conn, body->data, body->size, NULL, 0);
+    if (r == -ENOMEM)
+        r = conn_send_urgent(w->conn, body->data, body->size);
+    return r == -EINVAL ? -ENOMEM : r;
+}
+
+/* Whoever asked for something that takes much gives it back in a moment; a worker that ends takes
+ * everybody's jobs with it. */
+bool worker_waits_for_memory(int r, unsigned *n_tries)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    if (r != -ENOMEM || *n_tries == MEMORY_TRIES)
+        return false;
+    ++*n_tries;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
 static int receive_frames(struct worker *w)
 {
     struct frame frame;
-    int r = conn_receive(w->conn);
+    unsigned n_tries = 0;
+    int r;
+    do
+        r = conn_receive(w->conn);
+    while (worker_waits_for_memory(r, &n_tries));
     if (r && r != -EAGAIN)
         return r;
     for (unsigned i = 0; i < FRAMES_A_TURN; i++) {
-        r = conn_next(w->conn, &frame);
+        do
+            r = conn_next(w->conn, &frame);
+        while (worker_waits_for_memory(r, &n_tries));
         if (r)
             return r == -EAGAIN ? 0 : r;
         r = worker_handle(w, &frame);

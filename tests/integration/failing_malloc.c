@@ -1,11 +1,12 @@
-/* Preloaded into the broker: allocations that fail when a test says so, counted all together.
+/* Preloaded into the broker or a worker: allocations that fail when a test says so, and mappings,
+ * counted all together.
  *
- *     test --writes--> mapped file: fail_from, fail_to <--reads-- every malloc of the process
+ *     test --writes--> mapped file: fail_from, fail_to <--reads-- every malloc and mmap
  *          <--reads--               n_calls, n_failed, n_live
  *
  * A call whose number is in [fail_from, fail_to) fails with ENOMEM, in whatever library it was
  * made. Blocks that are there are counted, so that a test sees what was not given back. Children
- * are started without it: they are workers, which have files and limits of their own.
+ * are started without it.
  *
  * What dlsym() itself may need before the real functions are known comes from a few bytes here.
  */
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct orders {
@@ -114,6 +116,14 @@ void free(void *block)
     find_real();
     atomic_fetch_sub(&orders->n_live, 1);
     real_free(block);
+}
+
+void *mmap(void *at, size_t n_bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (is_to_fail())
+        return MAP_FAILED;
+    long mapped = syscall(SYS_mmap, at, n_bytes, protection, flags, fd, offset);
+    return mapped == -1 ? MAP_FAILED : (char *)mapped;
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -206,8 +206,8 @@ static bool is_allowed(enum log_level level, const struct log_fields *fields)
                             (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 }
 
-static void write_line(enum log_level level, const char *topic, const struct log_fields *fields,
-                       const char *format, va_list ap)
+static void put(enum log_level level, const char *topic, const struct log_fields *fields,
+                const char *format, va_list ap)
 {
     char text[TEXT_BYTES], line[LINE_BYTES];
     if (state.n_unreported > 0) {
@@ -226,14 +226,28 @@ static void write_line(enum log_level level, const char *topic, const struct log
     }
 }
 
+bool log_may_write(enum log_level level, const struct log_fields *fields)
+{
+    return log_is_on(level) && is_allowed(level, fields);
+}
+
+void log_put(enum log_level level, const char *topic, const struct log_fields *fields,
+             const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    put(level, topic, fields, format, ap);
+    va_end(ap);
+}
+
 void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
                const char *format, ...)
 {
     va_list ap;
-    if (!log_is_on(level) || !is_allowed(level, fields))
+    if (!log_may_write(level, fields))
         return;
     va_start(ap, format);
-    write_line(level, topic, fields, format, ap);
+    put(level, topic, fields, format, ap);
     va_end(ap);
 }
 
@@ -247,22 +261,11 @@ bool log_has_untold(void)
     return state.limit.n_untold > 0;
 }
 
-static void tell_left_out(const struct log_fields *fields, const char *format, ...)
-    GAD_PRINTF(2, 3);
-
-static void tell_left_out(const struct log_fields *fields, const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    write_line(LOG_LEVEL_WARN, "log", fields, format, ap);
-    va_end(ap);
-}
-
 void log_report(void)
 {
     uint32_t uid;
     uint64_t n;
     while (log_limit_untold(&state.limit, &uid, &n))
-        tell_left_out(LOG_UID(uid), "%llu lines were left out: one user may not have more",
-                      (unsigned long long)n);
+        log_put(LOG_LEVEL_WARN, "log", LOG_UID(uid),
+                "%llu lines were left out: one user may not have more", (unsigned long long)n);
 }

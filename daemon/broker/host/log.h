@@ -34,6 +34,12 @@ size_t log_format(char *buffer, size_t n_bytes, bool has_priority, enum log_leve
 void log_write(enum log_level level, const char *topic, const struct log_fields *fields,
                const char *format, ...) GAD_PRINTF(4, 5);
 
+/* The two halves of it, for a line that is costly to make: whether it may be written, which counts
+ * it for its user; and writing it. */
+bool log_may_write(enum log_level level, const struct log_fields *fields);
+void log_put(enum log_level level, const char *topic, const struct log_fields *fields,
+             const char *format, ...) GAD_PRINTF(4, 5);
+
 /* The lines that found no room so far; those that were more than their user may have. */
 uint64_t log_n_dropped(void);
 uint64_t log_n_left_out(void);

@@ -51,16 +51,19 @@ static void forget_gone(const struct fair_users *users, struct fair_user *user)
     free(user);
 }
 
-/* As many users as are connected: a list is enough. */
+/* As many users as are connected: a list is enough. All are looked at, so that nobody is remembered
+ * for longer than it matters. */
 static struct fair_user *find(const struct fair_users *users, uid_t uid)
 {
+    struct fair_user *found = NULL;
     list_for_each_safe (it, next, &users->all) {
         struct fair_user *user = list_entry(it, struct fair_user, link);
         if (user->uid == uid)
-            return user;
-        forget_gone(users, user);
+            found = user;
+        else
+            forget_gone(users, user);
     }
-    return NULL;
+    return found;
 }
 
 int fair_join(struct fair_users *users, uid_t uid, struct fair_user **ret_user)

@@ -9,7 +9,8 @@
  * are those until its last attempt began, RUN_SECONDS the rest, with what its owner took to put the
  * output in its place. INPUT_SECONDS, ROOM_SECONDS and TURN_SECONDS are those of both in which it
  * waited for its clients or a disk, for memory of the pool, for others. The label is a client's
- * text, quoted so that it cannot pass for a field.
+ * text, quoted so that it cannot pass for a field. A user with thousands of jobs a second gets no
+ * line for most of them (loglimit.c), and those are not made.
  *
  * Called by finish.c.
  */
@@ -45,7 +46,8 @@ static double waited(const struct job *job, enum traffic_wait wait)
 void joblog_ended(const struct broker *broker, const struct job *job)
 {
     char fields[FIELDS_SIZE], label[2 * REQUEST_LABEL_SIZE + 3];
-    if (!log_is_on(LOG_LEVEL_INFO))
+    struct log_fields all = {.job = job->id, .has_uid = true, .uid = job_uid(job), .more = fields};
+    if (!log_may_write(LOG_LEVEL_INFO, &all))
         return;
     bool has_run = job->started_ns > 0;
     uint64_t started_ns = has_run ? job->started_ns : job->ended_ns;
@@ -58,7 +60,5 @@ void joblog_ended(const struct broker *broker, const struct job *job)
              seconds(job->submitted_ns, started_ns), seconds(started_ns, job->ended_ns),
              waited(job, TRAFFIC_INPUT), waited(job, TRAFFIC_ROOM), waited(job, TRAFFIC_TURN),
              job->read_bytes, job->write_bytes, label);
-    const struct log_fields all = {
-        .job = job->id, .has_uid = true, .uid = job_uid(job), .more = fields};
-    log_info(&all, "%s", job_state_name(job->state));
+    log_put(LOG_LEVEL_INFO, LOG_TOPIC, &all, "%s", job_state_name(job->state));
 }

@@ -251,8 +251,10 @@ int ring_new(const struct array *array, const char *name, int ring_fd, int reque
         ring->memory = mmap(NULL, ring->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring_fd, 0);
         if (ring->memory == MAP_FAILED) {
             ring->memory = NULL;
-            r = error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring cannot be mapped: %s",
-                          strerrordesc_np(errno));
+            r = errno == ENOMEM
+                    ? error_from_errno(error, errno, name, "mapping the ring")
+                    : error_set(error, GAD_BAD_DESCRIPTOR, name, "the ring cannot be mapped: %s",
+                                strerrordesc_np(errno));
         }
     }
     if (!r)

@@ -96,7 +96,14 @@ static void pack_result(struct worker *w, msgpack_packer *p, const struct wjob *
         pack_output(p, job, i, ret_tail);
 }
 
-static int send_moved(struct worker *w, const struct wjob *job, enum wjob_stage stage)
+/* Without memory there is no notification; the next one may have some. */
+static void notify(struct worker *w)
+{
+    if (conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0))
+        return;
+}
+
+static void report_moved(struct worker *w, const struct wjob *job, enum wjob_stage stage)
 {
     message_writer_clear(&w->writer);
     message_begin_notification(&w->writer, "job.moved");
@@ -108,15 +115,13 @@ static int send_moved(struct worker *w, const struct wjob *job, enum wjob_stage 
     pack_key_u64(p, "tiles", job->plan.n_tiles);
     pack_key_u64(p, "slots", job->n_slots);
     pack_traffic(p, job);
-    return conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0);
+    notify(w);
 }
 
 void worker_report_moved(struct wjob *job, void *worker)
 {
-    /* Without memory there is no notification; the next one may have some. */
     struct worker *w = worker;
-    if (send_moved(w, job, sched_settle_wait(w->sched, job)))
-        return;
+    report_moved(w, job, sched_settle_wait(w->sched, job));
 }
 
 /* Of one that failed: what it moved, or a wait that somebody may ask about. */
@@ -128,21 +133,32 @@ static bool has_news(const struct wjob *job)
     return job->n_all_tiles_done > 0 || waited_ns >= WAIT_TOLD_NS;
 }
 
+static int send_result(struct worker *w, const struct wjob *job)
+{
+    const msgpack_sbuffer *body = &w->writer.buffer;
+    struct tail tail = {NULL, 0};
+    message_begin_result(&w->writer, job->identity.message_id);
+    pack_result(w, &w->writer.packer, job, &tail);
+    if (tail.n_bytes == 0)
+        return worker_send(w);
+    int r = conn_send_with(w->conn, body->data, body->size, tail.bytes, tail.n_bytes, NULL, 0);
+    return r == -EINVAL ? -ENOMEM : r;
+}
+
+/* Without memory for a result, that is the answer. */
 int worker_reply(struct worker *w, const struct wjob *job)
 {
-    struct tail tail = {NULL, 0};
-    int r = job->status && has_news(job) ? send_moved(w, job, WSTAGE_ENDING) : 0;
-    if (r)
-        return r;
-    message_writer_clear(&w->writer);
-    if (job->status) {
-        message_error(&w->writer, job->identity.message_id, &job->error);
-    } else {
-        message_begin_result(&w->writer, job->identity.message_id);
-        pack_result(w, &w->writer.packer, job, &tail);
+    struct gad_error error = job->error;
+    if (!job->status) {
+        int r = send_result(w, job);
+        if (r != -ENOMEM)
+            return r;
+        (void)error_from_errno(&error, ENOMEM, NULL, "sending the result");
+    } else if (has_news(job)) {
+        report_moved(w, job, WSTAGE_ENDING);
     }
-    return conn_send_with(w->conn, w->writer.buffer.data, w->writer.buffer.size, tail.bytes,
-                          tail.n_bytes, NULL, 0);
+    message_error(&w->writer, job->identity.message_id, &error);
+    return worker_send(w);
 }
 
 void worker_report_progress(struct wjob *job, void *worker)
@@ -157,7 +173,5 @@ void worker_report_progress(struct wjob *job, void *worker)
     pack_key_u64(p, "tiles", job->plan.n_tiles);
     pack_key_u64(p, "read_bytes", traffic_sum(job->measure.read_bytes));
     pack_key_u64(p, "write_bytes", traffic_sum(job->measure.write_bytes));
-    /* Without memory there is no notification; the next one may have some. */
-    if (conn_send(w->conn, w->writer.buffer.data, w->writer.buffer.size, NULL, 0))
-        return;
+    notify(w);
 }

@@ -1,6 +1,6 @@
 """Allocations of the broker that fail, each in its turn: whatever a client asks for, it is answered with
 `no-memory`, or its own connection closes, or it never knows. Nobody else sees anything of it, and
-nothing is left behind."""
+nothing is left behind. And those of a worker: the job whose it is fails, the worker goes on."""
 
 import functools
 import itertools
@@ -54,17 +54,34 @@ class Orders:
         self._set(4, 0)
 
 
-@pytest.fixture(scope="module")
-def starved(tmp_path_factory):
-    path = tmp_path_factory.mktemp("orders") / "orders"
-    orders = Orders(path)
+def started(folder, is_worker):
+    """A daemon whose broker, or whose worker, has an allocator that is told what to do."""
+    orders, worker = Orders(folder / "orders"), folder / "worker"
+    env = {"GPUARRAYD_TEST_ORDERS": str(folder / "orders"),
+           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+    preload = f"LD_PRELOAD={SHIM}"
+    worker.write_text(f'#!/bin/sh\nexec env {preload if is_worker else ""} {conftest.WORKER} "$@"\n')
+    worker.chmod(0o755)
     daemon = conftest.Daemon(
         args=["--keep-jobs", "1", "--max-active", "64", "--user-active", "64"], engine="cpu",
-        env={"LD_PRELOAD": str(SHIM), "GPUARRAYD_TEST_ORDERS": str(path),
-             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"})
+        worker=worker, env=env if is_worker else {**env, "LD_PRELOAD": str(SHIM)})
     daemon.orders = orders
+    return daemon
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory):
+    daemon = started(tmp_path_factory.mktemp("broker"), is_worker=False)
     yield daemon
-    orders.be_well()
+    daemon.orders.be_well()
+    daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def starved_worker(tmp_path_factory):
+    daemon = started(tmp_path_factory.mktemp("worker"), is_worker=True)
+    yield daemon
+    daemon.orders.be_well()
     daemon.stop()
 
 
@@ -142,6 +159,17 @@ def ring(w):
         source.close()
 
 
+def product(w):
+    a = np.arange(5000.0).reshape(50, 100)
+    np.testing.assert_array_equal(w.compute("a @ b", a=a, b=np.ones((100, 3))),
+                                  np.repeat(a.sum(axis=1)[:, None], 3, axis=1))
+
+
+def passes(w):
+    a = np.arange(5000.0).reshape(50, 100)
+    np.testing.assert_array_equal(w.compute("cumsum(a - max(a), axis=0)", a=a), np.cumsum(a - 4999, axis=0))
+
+
 def submitted(w):
     key = f"key {next(KEYS)}"
     job = w.call("job.submit", **SMALL, key=key, label="a label", settle=True, deadline_ms=60_000,
@@ -211,6 +239,7 @@ def scan(w):
 
 KINDS = [plan, plan_aside, run, run_large, run_aside, region, file, ring, submitted, cancelled, timed_out,
          deserted, numbers, admin, refused, scan]
+OF_WORKERS = [run, run_large, run_aside, passes, region, file, ring, cancelled, numbers]
 GONE = (Closed, BrokenPipeError, ConnectionResetError, scans.Refused, EOFError)
 
 
@@ -254,23 +283,41 @@ def wait_until_at_most(daemon, bystander, most):
     return n
 
 
-@pytest.mark.parametrize("n", [1, 6], ids=["one", "six"])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_each_allocation_fails(starved, kind, n):
-    with starved.connect() as bystander:
+def fail_each(daemon, kind, n):
+    with daemon.connect() as bystander:
         for _ in range(3):
-            attempt(starved, kind, 1 << 40, 1)
+            attempt(daemon, kind, 1 << 40, 1)
         fill_records(bystander)
-        before = settled(starved, bystander)
-        pid = starved.engine_info("cpu")["pid"]
+        before = settled(daemon, bystander)
+        pid = daemon.engine_info("cpu")["pid"]
         nth = 0
-        while attempt(starved, kind, nth, n):
+        while attempt(daemon, kind, nth, n):
             bystander.call("ping")
             nth += 1
         assert nth >= 5
-        attempt(starved, kind, 1 << 40, 1)
-        wait_until_at_most(starved, bystander, before)
-        assert starved.engine_info("cpu")["pid"] == pid
+        attempt(daemon, kind, 1 << 40, 1)
+        wait_until_at_most(daemon, bystander, before)
+        assert daemon.engine_info("cpu")["pid"] == pid
+
+
+@pytest.mark.parametrize("n", [1, 6], ids=["one", "six"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_allocation_fails(starved, kind, n):
+    fail_each(starved, kind, n)
+
+
+@pytest.mark.parametrize("n", [1, 6], ids=["one", "six"])
+@pytest.mark.parametrize("kind", OF_WORKERS, ids=lambda kind: kind.__name__)
+def test_each_allocation_of_the_worker_fails(starved_worker, kind, n):
+    fail_each(starved_worker, kind, n)
+
+
+def test_a_product_is_computed_or_not(starved_worker):
+    """OpenBLAS faults without memory: the worker is replaced, and the job runs again."""
+    nth = 0
+    while attempt(starved_worker, product, nth, 1):
+        nth += 1
+    assert nth >= 5
 
 
 def children_of(pid):
