@@ -38,5 +38,6 @@ void stats_write_label_value(FILE *file, const char *text);
 int stats_write_plot(FILE *file, struct json_object *samples, uint64_t last_ms);
 
 /* ---- stats_file.c */
-/* Writes a file whole or not at all: beside it under a hidden name, then renamed. Mode 0644. */
+/* Writes a file whole or not at all: beside it under a hidden name, then renamed. Mode 0644. Into a
+ * device or a pipe, as it is. */
 int stats_replace_file(const char *path, const char *data, size_t n_bytes, struct gad_error *error);

@@ -3,6 +3,8 @@
  * The new content is written under a hidden name that does not end as the file does (a collector
  * takes *.prom), with the mode 0644 whatever the umask, since the collector is another user. On any
  * failure the hidden file is removed and the old file is as it was.
+ *
+ * What is there and is no file (a device, a pipe, /dev/stdout) is written to, not replaced.
  */
 #include "client/ctl/stats/stats.h"
 #include "client/hidden.h"
@@ -75,8 +77,16 @@ static int replace(const char *path, const char *data, size_t n_bytes)
     return r;
 }
 
+static int write_into(const char *path, const char *data, size_t n_bytes)
+{
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : write_all(fd, data, n_bytes);
+}
+
 int stats_replace_file(const char *path, const char *data, size_t n_bytes, struct gad_error *error)
 {
-    int r = replace(path, data, n_bytes);
+    struct stat st;
+    bool is_no_file = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    int r = is_no_file ? write_into(path, data, n_bytes) : replace(path, data, n_bytes);
     return r < 0 ? error_from_errno(error, -r, path, path) : 0;
 }

@@ -199,7 +199,11 @@ static int open_error(const char *path, const struct stat *st, bool for_writing,
         return marked_error(shown, name, error);
     if (says_locked(reason) || is_locked(path, for_writing))
         return locked_error(st, for_writing, shown, name, error);
-    if (H5Fis_hdf5(path) <= 0)
+    htri_t is_hdf5 = H5Fis_hdf5(path);
+    if (is_hdf5 < 0) /* without descriptors, say */
+        return error_set(error, GAD_IO_ERROR, name, "'%.140s' cannot be opened by HDF5: %.160s",
+                         shown, reason);
+    if (is_hdf5 == 0)
         return error_set(error, GAD_BAD_FORMAT, name, "'%.200s' is no HDF5 file", shown);
     error_set(error, GAD_BAD_FORMAT, name, "'%.140s' cannot be opened by HDF5 %d.%d.%d: %.120s",
               shown, H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, reason);

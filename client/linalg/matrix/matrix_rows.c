@@ -19,7 +19,7 @@
 #define MOST_TAKEN     32768 /* elements at a time */
 #define MOST_COLUMNS   16
 #define CANCEL_WAIT_MS 50
-#define MOST_TRIES     4 /* where workers are lost: a job with a stream is not begun anew by itself */
+#define MOST_TRIES     8 /* where workers are lost: a job with a stream is not begun anew by itself */
 
 struct rows {
     struct passes *p;

@@ -100,6 +100,15 @@ def test_a_daemon_that_nobody_uses_takes_no_samples(start):
     assert sum(row["period_ms"] for row in after) == after[-1]["at_ms"] - before[-1][0]
 
 
+def test_what_is_no_file_is_not_replaced(daemon, tmp_path):
+    """A picture goes into a pipe, or a device, that is there."""
+    os.mkfifo(tmp_path / "pipe")
+    fd = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    daemon.ctl("stats", "--plot", "pipe", cwd=tmp_path)
+    assert b"<svg" in os.read(fd, 1 << 16)
+    os.close(fd)
+
+
 @pytest.mark.parametrize("words", [
     ["--last", "1h"], ["--last", "x", "--json"], ["--last", "1", "--json"], ["--last", "-1h", "--json"],
     ["--last", "0s", "--json"], ["--last", "1hh", "--json"], ["--last", "nan s", "--json"],

@@ -292,6 +292,12 @@ herr_t hdf5_driver_close(hid_t file)
                                               : r;
 }
 
+enum gad_status hdf5_driver_failure(void)
+{
+    int number = not_written.error_number;
+    return number == ENOSPC || number == EDQUOT ? GAD_NO_SPACE : GAD_IO_ERROR;
+}
+
 /* Opening, reading, writing -------------------------------------------------------------------- */
 
 static H5FD_t *driver_open(const char *name, unsigned flags, hid_t fapl, haddr_t max)

@@ -128,7 +128,8 @@ static int close_file(hid_t *file, const char *name, struct gad_error *error)
     if (r >= 0)
         return 0;
     hdf5_reason(reason, sizeof(reason));
-    return error_set(error, GAD_IO_ERROR, name, "HDF5 cannot write the file: %.200s", reason);
+    return error_set(error, hdf5_driver_failure(), name, "HDF5 cannot write the file: %.200s",
+                     reason);
 }
 
 static int add_dataset(struct hdf5_output *output, const struct format_target *wanted,

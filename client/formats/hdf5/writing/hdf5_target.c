@@ -73,8 +73,8 @@ static int make_file(struct hdf5_target *target, const char *shown, const char *
     if (file > 0 && hdf5_driver_close(file) >= 0)
         return 0;
     hdf5_reason(reason, sizeof(reason));
-    return error_set(error, GAD_IO_ERROR, name, "'%.120s' cannot be made by HDF5: %.160s", shown,
-                     reason);
+    return error_set(error, file > 0 ? hdf5_driver_failure() : GAD_IO_ERROR, name,
+                     "'%.120s' cannot be made by HDF5: %.160s", shown, reason);
 }
 
 static struct hdf5_target *find_new(const struct file_output *output)
