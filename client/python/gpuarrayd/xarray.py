@@ -133,9 +133,11 @@ def _pointwise(adapter: Any, indexer: indexing.VectorizedIndexer) -> Any:
 
 
 # xarray refuses such indices to all that has an array API, and has no place to say otherwise of
-# what is computed of a variable, and of a variable that has been read.
-_refuses_points = indexing.ArrayApiIndexingAdapter._vindex_get
-indexing.ArrayApiIndexingAdapter._vindex_get = _pointwise  # type: ignore[method-assign, assignment]
+# what is computed of a variable, and of a variable that has been read. Who loads this module once
+# more finds it done.
+if indexing.ArrayApiIndexingAdapter._vindex_get.__name__ != "_pointwise":
+    _refuses_points = indexing.ArrayApiIndexingAdapter._vindex_get
+    indexing.ArrayApiIndexingAdapter._vindex_get = _pointwise  # type: ignore[method-assign, assignment]
 
 
 class _Store(AbstractDataStore):
