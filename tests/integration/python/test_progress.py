@@ -4,6 +4,7 @@ The shapes of what is shown are tested with a job that is played; the rest with 
 """
 
 import io
+import itertools
 import os
 import pty
 import re
@@ -123,13 +124,21 @@ def test_nothing_for_a_short_job(terminal):
     assert terminal.getvalue() == ""
 
 
-def test_nothing_where_there_is_no_terminal(monkeypatch):
-    for stderr in (io.StringIO(), None):
-        monkeypatch.setattr(_progress, "sys",
-                            types.SimpleNamespace(stderr=stderr, modules=sys.modules))
-        job = Job(5)
-        run(job, True)
-        assert job.waits == [None] and not (stderr and stderr.getvalue())
+@pytest.mark.parametrize("stderr", [io.StringIO(), None])
+def test_a_line_every_ten_seconds_where_there_is_no_terminal(monkeypatch, stderr):
+    monkeypatch.setattr(_progress, "sys", types.SimpleNamespace(stderr=stderr, modules=sys.modules))
+    clock = itertools.count(0.0, 3.0)  # three seconds go by whenever somebody looks
+    monkeypatch.setattr(_progress, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+    run(job := Job(20), True)
+    if stderr is None:
+        assert job.waits == [None]
+        return
+    *lines, last = stderr.getvalue().split("\n")
+    assert last == "" and 5 < len(lines) < 10
+    assert re.fullmatch(r"gpuarrayd:  \d\d%  [\d.]+/30\.0 GB  [\d.]+ GB/s  \d+:\d\d left", lines[0])
+    stderr.truncate(stderr.seek(0))
+    run(Job(2), True)
+    assert stderr.getvalue() == ""
 
 
 def test_nothing_where_stderr_is_closed(terminal):

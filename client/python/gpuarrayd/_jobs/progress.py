@@ -2,8 +2,8 @@
 
 run() is what a synchronous call with progress does. A signal's exception, Ctrl-C above all, ends
 the job before it goes on to the caller, so that no job writes into arrays whose call has been left.
-The wait is cut into tenths of a second; between them somebody is told: a line on a terminal, a
-display in a notebook, or the caller's own function.
+The wait is cut into tenths of a second; between them somebody is told: a line on a terminal, a line
+every ten seconds in a log, a display in a notebook, or the caller's own function.
 Nothing is shown before half a second has gone, and what was shown is taken away at the end. One
 job at a time has the terminal; others, in other threads, run without a line of their own.
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _STEP = 0.1  # seconds between two looks
 _QUIET = 0.5  # seconds in which nothing is shown
+_LOGGED = 10.0  # seconds between two lines of a log
 _PATIENCE = 10.0  # seconds that the end of a cancelled job is waited for
 _MIN_COLUMNS = 20
 
@@ -86,9 +87,9 @@ def run(session: "Session", outputs: "Sequence[Output]", args: "Sequence[Argumen
     session, outputs, args, engine, priority, label, journal, tf32, beyond
         As of Session.run().
     progress : bool or callable
-        True: shown on stderr if that is a terminal, or in the notebook; elsewhere nothing. A
-        callable is given a Progress at most 10 times a second and at the end; what it raises
-        cancels the job.
+        True: shown on stderr, or in the notebook; where stderr is no terminal, by a line every ten
+        seconds. A callable is given a Progress at most 10 times a second and at the end; what it
+        raises cancels the job.
 
     Any other exception, as KeyboardInterrupt of Ctrl-C, first cancels the job and waits for its
     end, some seconds at most; another exception meanwhile ends that too.
@@ -145,16 +146,18 @@ def _viewer(progress: object) -> _Viewer | None:
         return None
     if callable(progress):
         return _Caller(progress)
-    if not (_in_notebook() or _on_terminal()) or not _terminal.acquire(blocking=False):
+    is_terminal = _on_terminal()
+    if not _in_notebook() and is_terminal is None or not _terminal.acquire(blocking=False):
         return None
-    return _Notebook() if _in_notebook() else _Line()
+    return _Notebook() if _in_notebook() else _Line() if is_terminal else _Log()
 
 
-def _on_terminal() -> bool:
+def _on_terminal() -> bool | None:
+    """Whether stderr is one; None: it is not there."""
     try:
-        return sys.stderr is not None and sys.stderr.isatty()
+        return None if sys.stderr is None else sys.stderr.isatty()
     except ValueError:  # closed
-        return False
+        return None
 
 
 def _in_notebook() -> bool:
@@ -240,6 +243,20 @@ class _Line:
             sys.stderr.flush()
         except (OSError, ValueError):
             pass  # the terminal has gone; the job has not
+
+
+class _Log(_Line):
+    """Lines that stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = time.monotonic() + _LOGGED
+
+    def show(self, progress: Progress) -> None:
+        if time.monotonic() >= self._next:
+            self._next += _LOGGED
+            percent = int(progress.fraction * 100)
+            self._write(f"gpuarrayd: {percent:3}%  {self._speed.words(progress)}\n")
 
 
 class _Notebook:
