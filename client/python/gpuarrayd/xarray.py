@@ -135,9 +135,10 @@ def _pointwise(adapter: Any, indexer: indexing.VectorizedIndexer) -> Any:
 # xarray refuses such indices to all that has an array API, and has no place to say otherwise of
 # what is computed of a variable, and of a variable that has been read. Who loads this module once
 # more finds it done.
-if indexing.ArrayApiIndexingAdapter._vindex_get.__name__ != "_pointwise":
-    _refuses_points = indexing.ArrayApiIndexingAdapter._vindex_get
-    indexing.ArrayApiIndexingAdapter._vindex_get = _pointwise  # type: ignore[method-assign, assignment]
+_Adapter: Any = indexing.ArrayApiIndexingAdapter
+if _Adapter._vindex_get.__name__ != "_pointwise":
+    _refuses_points = _Adapter._vindex_get
+    _Adapter._vindex_get = _pointwise
 
 
 class _Store(AbstractDataStore):
