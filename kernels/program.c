@@ -117,12 +117,25 @@ uint64_t program_product_results(const struct program *program)
     return results;
 }
 
+/* A reduction along rows: what it gives is a value of the slab. */
+static bool is_of_rows(const struct program_slab *slab, unsigned pass)
+{
+    for (unsigned i = 0; i < slab->n_steps; i++)
+        if (slab->steps[i].kind == SLAB_REDUCE && slab->steps[i].result != SLAB_NONE &&
+            slab->first_pass + slab->steps[i].pass == pass)
+            return true;
+    return false;
+}
+
 bool program_is_kept(const struct program *program, unsigned reduction)
 {
     for (unsigned i = 0; i < program->n_products; i++)
         if (program->products[i].reduction == reduction)
             return program->products[i].is_kept;
     const struct slab_value *value = program_slab_value(program, reduction);
+    for (unsigned i = 0; value == NULL && i < program->n_slabs; i++)
+        if (is_of_rows(&program->slabs[i], program->reductions[reduction].pass))
+            return false;
     return value == NULL || value->is_kept;
 }
 

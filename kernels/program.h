@@ -320,6 +320,8 @@ struct program_product {
  *     q = v.T @ a         SLAB_GATHER      q += v_s.T @ a_s
  *     s = sum(x, axis=0)  SLAB_COLUMNS     s += sum(x_s, axis=0); of squares; of all columns
  * together
+ *     m = max(v)          SLAB_REDUCE      a pass over the slab's rows of v, whose node is combined
+ *                                          with that of the rows before; or m_s = max(v_s, axis=1)
  *
  * X may have more axes: rows are one of them, and the others, in their order, are the columns.
  *
@@ -333,7 +335,8 @@ struct program_product {
  * the stage's own behind those of the job, as products' passes do, operands in float64, those of
  * steps in float32 in that. _ROWS and _RESULT store to outputs of the job, and what steps or stages
  * behind need to outputs of the stage's own. They read values as results of reductions whose op is
- * MATMUL.
+ * MATMUL. The pass of a SLAB_REDUCE reads one value, and has one reduction: it is a result for the
+ * stages behind, or what the step gives as a value of rows.
  *
  * One more kind of step is a function among `steps` of the CPU's engine (daemon/worker/cpu/slab.c),
  * and a case in kernels/expr/schedule/slab_members.c and slabs.c, where a node of the graph becomes
@@ -344,6 +347,7 @@ enum slab_step_kind {
     SLAB_GATHER,   /* a sum: X or a value of rows, transposed, times a value of rows or X */
     SLAB_COLUMNS,  /* a sum: of elements of X or of a value of rows, or of X's squares */
     SLAB_ROWS,     /* a pass */
+    SLAB_REDUCE,   /* a pass of rows that reduces them: over all, over rows, or along each row */
     SLAB_N_STEP_KINDS,
 };
 
@@ -371,12 +375,12 @@ struct slab_value {
 
 struct slab_step {
     uint8_t kind;
-    uint8_t result;            /* value; SLAB_NONE of ROWS */
+    uint8_t result;            /* value; SLAB_NONE of ROWS, and of REDUCE not along rows */
     uint8_t src[2];            /* values; SLAB_NONE: there is none */
     bool is_symmetric;         /* GATHER: both are the same value */
     bool is_single;            /* PROJECT, MULTIPLY, GATHER: of float32 and float32, in float32 */
     bool is_square, is_joined; /* COLUMNS: of squares; FINISH adds up the columns */
-    uint16_t pass;             /* ROWS: of the stage's, from first_pass on */
+    uint16_t pass;             /* ROWS, REDUCE: of the stage's, from first_pass on */
 };
 
 struct program_slab {

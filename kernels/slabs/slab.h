@@ -34,6 +34,7 @@
 #include "kernels/engine.h"
 #include "kernels/grains/geometry.h"
 #include "kernels/program.h"
+#include "kernels/reductions/reduce.h"
 
 #define SLAB_LANES     16
 #define SLAB_MAX_UNITS 128
@@ -48,8 +49,9 @@ enum slab_turn_kind {
 };
 
 struct plan_slab {
-    const struct program_slab *whole; /* of the program, which outlives the plan */
-    struct plan_pass *passes;         /* the stage's, of the same plan */
+    const struct program *program; /* it outlives the plan */
+    const struct program_slab *whole;
+    struct plan_pass *passes; /* the stage's, of the same plan */
     uint64_t n_turns;
     uint64_t scratch_bytes;
     bool is_by_lanes;
@@ -77,10 +79,13 @@ struct plan_slab {
     unsigned turn_grains;                      /* of OPERAND, STORE */
     uint64_t most_grains;                      /* of any turn */
     double n_operations;                       /* in float64; in float32 they are half as many */
-    uint64_t offsets[SLAB_MAX_VALUES];     /* of values in the carry; lanes are lane_bytes apart */
-    uint64_t lane_bytes[SLAB_MAX_VALUES];  /* 0: there is one for all */
-    uint64_t part_offsets[SLAB_MAX_STEPS]; /* of PROJECT: what LOADs give, float64, part by part */
+    uint64_t offsets[SLAB_MAX_VALUES];    /* of values in the carry; lanes are lane_bytes apart */
+    uint64_t lane_bytes[SLAB_MAX_VALUES]; /* 0: there is one for all */
+    /* Of PROJECT: what LOADs give, float64, part by part. Of REDUCE two nodes: of all rows so far,
+     * of reduced_rows of them. */
+    uint64_t part_offsets[SLAB_MAX_STEPS];
     uint64_t part_bytes[SLAB_MAX_STEPS], part_lane_bytes[SLAB_MAX_STEPS];
+    int64_t reduced_rows; /* slabs begin at multiples of it */
 };
 
 struct slab_turn {
@@ -134,6 +139,11 @@ char *slab_place(const struct plan_slab *p, unsigned value, unsigned lane, char 
 double *slab_part(const struct plan_slab *p, unsigned step, unsigned lane, unsigned part,
                   char *carry);
 unsigned slab_n_parts(const struct plan_slab *p);
+/* The nodes of a REDUCE, where the box that it reduces has so many rows. */
+void slab_layout(const struct plan_slab *p, unsigned step, int64_t n_rows,
+                 struct reduce_layout *ret);
+void *slab_node(const struct plan_slab *p, unsigned step, unsigned lane, unsigned which,
+                char *carry);
 
 /* Where a pass of the stage finds or stores a value, for the box that begins at `start`. */
 void slab_view(const struct plan_slab *p, const struct slab_turn *turn, unsigned value,

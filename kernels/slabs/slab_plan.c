@@ -132,6 +132,13 @@ static void lay_out(struct plan_slab *s)
         s->offsets[i] = take(&at, n_bytes, is_one ? 1 : s->n_lanes);
     }
     for (unsigned i = 0; i < slab->n_steps; i++) {
+        struct reduce_layout layout;
+        if (slab->steps[i].kind == SLAB_REDUCE) {
+            slab_layout(s, i, s->slab_rows, &layout);
+            s->part_bytes[i] = layout.n_bytes;
+            s->part_lane_bytes[i] = 2 * layout.n_bytes;
+            s->part_offsets[i] = take(&at, (int64_t)s->part_lane_bytes[i], s->n_lanes);
+        }
         if (slab->steps[i].kind != SLAB_PROJECT)
             continue;
         int64_t n_bytes = slab->values[slab->steps[i].result].n_columns * s->slab_rows * 8;
@@ -219,6 +226,7 @@ static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_by
 {
     int64_t item = row_bytes / s->n_columns;
     s->is_by_columns = row_bytes > MAX_WHOLE_ROW && !s->is_whole;
+    s->reduced_rows = s->is_by_columns ? 1 : ROW_UNIT;
     /* LOADs' rows begin at multiples of theirs. */
     s->load_rows = min_i64(max_i64(LOAD_BYTES / row_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
     s->load_rows = max_i64(min_i64(s->load_rows, slab_rows) / ROW_UNIT * ROW_UNIT, ROW_UNIT);
@@ -262,10 +270,21 @@ static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row
     }
 }
 
+/* Of X, or of the widest value of rows as it is multiplied: what a slab has of either stays in a
+ * cache, and a small pool has room for all lanes. */
+static int64_t widest_row(const struct program_slab *slab, int64_t row_bytes)
+{
+    for (unsigned i = 0; i < slab->n_values; i++)
+        if (slab->values[i].kind == SLAB_OF_ROWS)
+            row_bytes = max_i64(row_bytes, slab->values[i].n_columns * (int64_t)sizeof(double));
+    return row_bytes;
+}
+
 static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
 {
+    row_bytes = widest_row(s->whole, row_bytes);
     s->slab_rows = min_i64(LANE_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, LANE_MAX_ROWS);
-    s->slab_rows = min_i64(s->slab_rows, s->n_rows);
+    s->slab_rows = s->reduced_rows = min_i64(s->slab_rows, s->n_rows);
     s->fold_rows = LANE_FOLD;
     s->n_slabs = (uint64_t)divide_up_i64(s->n_rows, s->slab_rows);
     s->n_rounds = (s->n_slabs + SLAB_LANES - 1) / SLAB_LANES;
@@ -364,6 +383,7 @@ static int cut_passes(struct planner *p, struct plan_slab *s)
         int64_t fences[ARRAY_MAX_NDIM];
         set_fences(s, i, space, fences);
         int r = planner_cut_fenced(p, s->whole->first_pass + i, fences);
+        s->passes[i].geometry.reduced_axes = space->reduced_axes;
         p->traffic[s->whole->first_pass + i] = (struct planned_traffic){.memory = 0};
         if (!r && s->passes[i].geometry.n_grains > 0)
             r = planner_count_bytes(p, s->whole->first_pass + i, true);
@@ -389,7 +409,7 @@ static double n_operations(const struct program_slab *slab)
     double n = 0;
     for (unsigned i = 0; i < slab->n_steps; i++) {
         const struct slab_step *step = &slab->steps[i];
-        if (step->kind == SLAB_ROWS)
+        if (step->kind == SLAB_ROWS || step->kind == SLAB_REDUCE)
             continue;
         const struct slab_value *result = &slab->values[step->result];
         bool is_sum = step->kind == SLAB_GATHER || step->kind == SLAB_COLUMNS;
@@ -407,7 +427,8 @@ int planner_cut_slab(struct planner *p, unsigned index)
     const struct pass *x = &p->program->passes[slab->first_pass];
     int64_t row_bytes = slab->n_columns * (int64_t)dtype_size((enum dtype)slab->values[0].dtype);
 
-    *s = (struct plan_slab){.whole = slab,
+    *s = (struct plan_slab){.program = p->program,
+                            .whole = slab,
                             .passes = &p->plan->passes[slab->first_pass],
                             .n_rows = slab->n_rows,
                             .n_columns = slab->n_columns,

@@ -81,6 +81,25 @@ unsigned slab_n_parts(const struct plan_slab *p)
     return p->is_by_columns ? p->n_loads : 1;
 }
 
+void slab_layout(const struct plan_slab *p, unsigned step, int64_t n_rows,
+                 struct reduce_layout *ret)
+{
+    const struct slab_step *own = &p->whole->steps[step];
+    unsigned pass = p->whole->first_pass + own->pass;
+    int64_t n_cells =
+        p->program->passes[pass].reduced_axes == 1 ? p->whole->values[own->src[0]].n_columns : 1;
+
+    reduce_layout_init(ret, p->program, pass,
+                       (uint64_t)(own->result != SLAB_NONE ? n_rows : n_cells));
+}
+
+void *slab_node(const struct plan_slab *p, unsigned step, unsigned lane, unsigned which,
+                char *carry)
+{
+    return carry + p->part_offsets[step] + lane * p->part_lane_bytes[step] +
+           which * p->part_bytes[step];
+}
+
 static void view_x(const struct plan_slab *p, const struct slab_turn *turn, const int64_t *start,
                    char *carry, struct engine_view *view)
 {

@@ -136,27 +136,66 @@ static int add_up(const struct call *c, unsigned index)
     return 0;
 }
 
-/* A pass that needs nothing but what is in the carry. */
-static int run_pass(const struct call *c, unsigned index)
+/* Of a pass that needs nothing but what is in the carry, so many rows from one of the slab's on. */
+static int run_rows(const struct call *c, unsigned index, int64_t first, int64_t n_rows,
+                    const struct reduce_layout *layout, void *node)
 {
     const struct wjob *job = c->tile->job;
     struct thread_context *th = c->th;
     unsigned pass = c->plan->whole->first_pass + c->plan->whole->steps[index].pass;
     const struct geometry *g = &job->plan.passes[pass].geometry;
-    int64_t start[2] = {c->turn->first_row, 0}, count[2] = {c->turn->n_rows, 1};
+    int64_t start[2] = {c->turn->first_row + first, 0}, count[2] = {n_rows, 1};
     if (g->ndim > 1)
         count[1] = g->shape[1];
     struct engine_box box = {
         .ndim = g->ndim, .count = count, .axis_order = g->axis_order, .start = start};
     walk_slab_views(c->tile, pass, start, th->outputs, th->results);
     int r = cpu_engine_run(th->cpu, job->program, pass, &box, th->inputs, th->outputs, th->results,
-                           NULL, NULL, &c->tile->measure.warnings, th->scratch);
+                           layout, node, &c->tile->measure.warnings, th->scratch);
     return r ? tile_engine_error(c->tile, r, NULL, &th->error) : 0;
+}
+
+static int run_pass(const struct call *c, unsigned index)
+{
+    return run_rows(c, index, 0, c->turn->n_rows, NULL, NULL);
+}
+
+static int reduce_along_rows(const struct call *c, unsigned index)
+{
+    struct cpu_rows to = rows_of(c, c->plan->whole->steps[index].result);
+    struct reduce_layout layout;
+    void *node = slab_node(c->plan, index, c->turn->lane, 0, c->carry);
+    slab_layout(c->plan, index, to.n_rows, &layout);
+    int r = run_rows(c, index, 0, to.n_rows, &layout, node);
+    if (r == 0)
+        memcpy((void *)to.base, reduce_values(&layout, node, 0),
+               (size_t)to.n_rows * dtype_size(to.dtype));
+    return r;
+}
+
+/* A node for as many rows as shapes say, taken in by that of all rows before. */
+static int reduce(const struct call *c, unsigned index)
+{
+    const struct plan_slab *p = c->plan;
+    struct reduce_layout layout;
+    void *all = slab_node(p, index, c->turn->lane, 0, c->carry);
+    int r = 0;
+    if (p->whole->steps[index].result != SLAB_NONE)
+        return reduce_along_rows(c, index);
+    slab_layout(p, index, p->reduced_rows, &layout);
+    for (int64_t i = 0; r == 0 && i < c->turn->n_rows; i += p->reduced_rows) {
+        bool is_first = c->turn->is_first && i == 0;
+        void *own = slab_node(p, index, c->turn->lane, is_first ? 0 : 1, c->carry);
+        r = run_rows(c, index, i, min_i64(p->reduced_rows, c->turn->n_rows - i), &layout, own);
+        if (r == 0 && !is_first)
+            reduce_combine(&layout, all, own);
+    }
+    return r;
 }
 
 static int (*const steps[SLAB_N_STEP_KINDS])(const struct call *c, unsigned index) = {
     [SLAB_PROJECT] = add_parts, [SLAB_MULTIPLY] = multiply, [SLAB_GATHER] = gather,
-    [SLAB_COLUMNS] = add_up,    [SLAB_ROWS] = run_pass,
+    [SLAB_COLUMNS] = add_up,    [SLAB_ROWS] = run_pass,     [SLAB_REDUCE] = reduce,
 };
 
 /* The first step of a section but the first is its pass, whose grains were done. */
@@ -278,11 +317,29 @@ static void round_sums(double *sums, int64_t n)
     }
 }
 
+/* Likewise; then it is a result. */
+static void keep_reduced(const struct call *c, unsigned index)
+{
+    const struct plan_slab *p = c->plan;
+    const struct wjob *job = c->tile->job;
+    unsigned pass = p->whole->first_pass + p->whole->steps[index].pass;
+    struct reduce_layout layout;
+    slab_layout(p, index, p->reduced_rows, &layout);
+    for (unsigned half = SLAB_LANES / 2; half > 0; half /= 2)
+        for (unsigned i = 0; i < half && i + half < p->n_lanes; i++)
+            reduce_combine(&layout, slab_node(p, index, i, 0, c->carry),
+                           slab_node(p, index, i + half, 0, c->carry));
+    plan_keep_results(&job->plan, job->program, pass, 0, INT64_MAX, &layout,
+                      slab_node(p, index, 0, 0, c->carry), c->carry);
+}
+
 static int finish(const struct call *c)
 {
     const struct program_slab *whole = c->plan->whole;
     for (unsigned i = 0; i < whole->n_steps; i++) {
         const struct slab_step *step = &whole->steps[i];
+        if (step->kind == SLAB_REDUCE && step->result == SLAB_NONE)
+            keep_reduced(c, i);
         if (step->kind != SLAB_GATHER && step->kind != SLAB_COLUMNS)
             continue;
         const struct slab_value *v = &whole->values[step->result];

@@ -84,7 +84,8 @@ int product_passes_finish(struct compiler *c, const struct schedule *s,
 int product_passes_mirror(struct compiler *c, uint16_t a, uint16_t b, bool *ret) GAD_MUST_CHECK;
 
 /* slabs.c: which products are steps of slabs, when all outputs are roots and the state says which
- * nodes are needed; what these store to; what the draft says of them, behind all products. */
+ * nodes are needed. slab_results.c: what these store to; what the draft says of them, behind all
+ * products. */
 int slabs_find(struct compiler *c, struct schedule *s) GAD_MUST_CHECK;
 void slabs_place(struct schedule *s);
 void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction);

@@ -10,6 +10,7 @@
  *     sum(x * x), sum(x, axis=0)              a member, a sum      nothing with rows is made of it
  *     sum(t), sum(t, axis=0)                  a member, a sum      the same, t is of rows
  *     sum(t, axis=1)                          a member, of rows    t is of rows
+ *     max(t), var(t, axis=0), max(t, axis=1)  the same             the same; not of X itself
  *     maximum(t, 0), t / b, ...               of rows              what it is made of is, or
  *                                                                  broadcasts to rows
  *
@@ -31,6 +32,7 @@
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
 #define MAX_KEPT_CELLS    (INT64_C(1) << 20) /* that a stage of its own may leave for others */
+#define MAX_BINS          4096
 #define MAX_CHAIN_CELLS   (INT64_C(1) << 19) /* of an operand, where it would leave more */
 
 static const struct shape *shape_of(const struct graph *g, uint16_t node)
@@ -195,15 +197,38 @@ bool slab_sums_rows(const struct slab_search *s, const struct graph_node *n)
            (shape->ndim == 1 || shape->dims[1] <= SLAB_MAX_COLUMNS);
 }
 
-static enum role role_of_sum(const struct slab_search *s, uint16_t index)
+/* What a job takes for granted is looked at behind a pass of its own. */
+static bool is_check(const struct compiler *c, uint16_t index)
+{
+    for (unsigned i = 0; i < c->n_checks; i++)
+        if (c->checks[i].node == index)
+            return true;
+    return false;
+}
+
+bool slab_reduces_rows(const struct slab_search *s, uint16_t index)
+{
+    const struct graph *g = &s->c->graph;
+    const struct graph_node *n = &g->nodes[index];
+    if (n->kind != NODE_REDUCTION || n->n_src != 1 || !has(s, n->src[0], SLAB_IS_OF_ROWS) ||
+        n->op == OP_KTH || n->op == OP_QR_R || is_check(s->c, index))
+        return false;
+    const struct shape *shape = shape_of(g, n->src[0]);
+    bool has_few = n->n_bins == 0 ||
+                   (n->n_bins <= MAX_BINS && n->reduced_axes == (UINT32_C(1) << shape->ndim) - 1);
+    return n->over == g->nodes[n->src[0]].shape && has_few &&
+           (shape->ndim == 1 || shape->dims[1] <= SLAB_MAX_COLUMNS);
+}
+
+static enum role role_of_reduction(const struct slab_search *s, uint16_t index)
 {
     const struct graph_node *n = &s->c->graph.nodes[index];
-    bool is_square, is_of_rows = slab_sums_rows(s, n);
-    if (is_of_rows && n->reduced_axes == 2)
-        return GIVES_ROWS;
+    bool is_square;
+    if (slab_sums_rows(s, n) || slab_reduces_rows(s, index))
+        return n->reduced_axes == 2 ? GIVES_ROWS : GIVES_SUM;
     if (has(s, index, SLAB_FEEDS))
         return NO_ROLE;
-    return is_of_rows || slab_is_sum_of_x(s, n, &is_square) ? GIVES_SUM : NO_ROLE;
+    return slab_is_sum_of_x(s, n, &is_square) ? GIVES_SUM : NO_ROLE;
 }
 
 /* What sums must not wait for: a slab would have to keep what they go into. */
@@ -230,7 +255,7 @@ static void look_at(struct slab_search *s, uint16_t index)
     if (n->kind == NODE_PRODUCT && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
         role = role_of(s, n);
     if (n->kind == NODE_REDUCTION && n->slab == 0 && s->n_members < SLAB_MAX_MEMBERS)
-        role = role_of_sum(s, index);
+        role = role_of_reduction(s, index);
     if (role != NO_ROLE) {
         s->members[s->n_members++] = index;
         s->flags[index] |= SLAB_IS_MEMBER | SLAB_IS_BEHIND;
@@ -268,11 +293,12 @@ static bool set_level(struct slab_search *s)
     for (unsigned i = 0; i < c->request->n_outputs; i++)
         if (has(s, c->outputs[i], SLAB_IS_OF_ROWS) && s->levels[c->outputs[i]] > s->level)
             s->level = s->levels[c->outputs[i]];
+    bool is_square;
     unsigned n_early = 0; /* sums that are needed before the slab: not its members */
     for (unsigned i = 0; i < s->n_members; i++) {
         uint16_t member = s->members[i];
         bool is_early = has(s, member, SLAB_IS_OUTSIDE) && nodes[member].level <= s->level;
-        if (is_early && (nodes[member].kind != NODE_REDUCTION || slab_gives_rows(s, member)))
+        if (is_early && !slab_is_sum_of_x(s, &nodes[member], &is_square))
             return false;
         if (is_early)
             s->flags[member] &= (uint8_t)~SLAB_IS_MEMBER;
@@ -290,12 +316,12 @@ static bool is_worth_it(const struct slab_search *s)
     const struct graph *g = &s->c->graph;
     unsigned n_reads = 0, n_sums = 0;
     int64_t n_widest = 0;
-    bool is_too_wide = false, keeps_much = false;
+    bool is_too_wide = false, keeps_much = false, is_square;
     for (unsigned i = 0; i < s->n_members; i++) {
         const struct graph_node *n = &g->nodes[s->members[i]];
         if (n->kind == NODE_PRODUCT && n->left_axes != 0)
             return true;
-        if (n->kind == NODE_REDUCTION ? slab_sums_rows(s, n) : !slab_is_of_x(s, n)) {
+        if (n->kind == NODE_REDUCTION ? !slab_is_sum_of_x(s, n, &is_square) : !slab_is_of_x(s, n)) {
             keeps_much |= shape_of(g, n->src[0])->n_elements > MAX_KEPT_CELLS;
             continue;
         }
@@ -304,7 +330,7 @@ static bool is_worth_it(const struct slab_search *s)
             n_sums++;
             continue;
         }
-        bool is_square = slab_is_x(s, n->src[1]);
+        is_square = slab_is_x(s, n->src[1]);
         n_widest = max_i64(n_widest, columns_of(g, n));
         n_reads++;
         n_sums += !slab_gives_rows(s, s->members[i]);

@@ -45,6 +45,8 @@ bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member);
 bool slab_is_sum_of_x(const struct slab_search *s, const struct graph_node *n, bool *ret_is_square);
 /* Whether a reduction is a sum of a value of rows: over rows, over all, or along each row. */
 bool slab_sums_rows(const struct slab_search *s, const struct graph_node *n);
+/* Whether it is another one of a value of rows, combined from what some rows each give. */
+bool slab_reduces_rows(const struct slab_search *s, uint16_t index);
 /* Of a member whether its result is a value of rows, not a sum. */
 static inline bool slab_gives_rows(const struct slab_search *s, uint16_t node)
 {

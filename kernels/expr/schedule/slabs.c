@@ -12,6 +12,9 @@
  * once more, to where results of reductions lie. A sum that is an output is stored by a pass of
  * results.
  *
+ * A value that a reduction reads and that no step gives, but a pass, has a node of its own: a
+ * product without operands, which is the value as it lies there.
+ *
  * Passes are numbered when all are known; until then a root's part is a number in order of
  * appearance.
  *
@@ -212,10 +215,75 @@ static int add_row_sum(struct builder *b, uint16_t index)
     return 0;
 }
 
+/* The node that is the value as it lies in the slab. */
+static int node_of_value(struct builder *b, uint8_t value, uint16_t made_of, uint16_t *ret)
+{
+    struct graph *g = &b->c->graph;
+    *ret = b->own->nodes[value];
+    if (*ret != NODE_NONE)
+        return 0;
+    struct graph_node key = graph_key(NODE_PRODUCT, (enum dtype)g->nodes[made_of].dtype);
+    key.shape = g->nodes[made_of].shape;
+    key.level = g->nodes[made_of].level;
+    key.left_axes = b->number;
+    key.right_axes = value;
+    int r = graph_find_or_add(b->c, &key, ret);
+    if (r)
+        return r;
+    g->nodes[*ret].slab = value + 1u;
+    b->own->nodes[value] = *ret;
+    b->own->slab.values[value].has_reduction = true;
+    return 0;
+}
+
+/* A pass that reads one value and has one reduction: the node itself, or where it gives a value of
+ * rows one like it. */
+static int add_reduction(struct builder *b, uint16_t index)
+{
+    struct graph *g = &b->c->graph;
+    struct graph_node own = g->nodes[index];
+    bool gives_rows = slab_gives_rows(b->search, index);
+    uint8_t src = rows_of(b, own.src[0]), part = add_part(b, SLAB_PASS_ROWS, own.over);
+    uint16_t target = index;
+    if (b->is_too_large || b->s->n_roots == SCHEDULE_MAX_ROOTS) {
+        b->is_too_large = true;
+        return 0;
+    }
+    int r = node_of_value(b, src, own.src[0], &own.src[0]);
+    own.n_src = 0;
+    own.src[1] = own.src[2] = index; /* else it would be the node itself */
+    if (r == 0 && gives_rows)
+        r = graph_find_or_add(b->c, &own, &target);
+    if (r)
+        return r;
+    struct slab_step *step = add_step(b, SLAB_REDUCE);
+    step->src[0] = src;
+    step->pass = part;
+    b->s->n_reductions++;
+    b->s->roots[b->s->n_roots++] = (struct root){.node = own.src[0],
+                                                 .weights = NODE_NONE,
+                                                 .level = b->own->level,
+                                                 .shape = own.over,
+                                                 .target = target,
+                                                 .scan = NODE_NONE,
+                                                 .slab = b->number,
+                                                 .part = part,
+                                                 .reduced_axes = own.reduced_axes};
+    if (!gives_rows)
+        return 0;
+    step->result = add_rows(b, index);
+    b->own->nodes[step->result] = index;
+    b->own->slab.values[step->result].has_reduction = true;
+    b->own->slab.values[step->result].is_kept = b->search->flags[index] & SLAB_IS_OUTSIDE;
+    return 0;
+}
+
 static int add_member(struct builder *b, uint16_t index)
 {
     struct graph *g = &b->c->graph;
     const struct slab_search *search = b->search;
+    if (slab_reduces_rows(search, index) && !slab_sums_rows(search, &g->nodes[index]))
+        return add_reduction(b, index);
     if (g->nodes[index].kind == NODE_REDUCTION && slab_gives_rows(search, index))
         return add_row_sum(b, index);
     if (g->nodes[index].kind == NODE_REDUCTION) {
@@ -327,7 +395,7 @@ static void number_parts(struct builder *b)
         if (b->s->roots[i].slab == b->number)
             b->s->roots[i].part = numbers[b->s->roots[i].part];
     for (unsigned i = 0; i < slab->n_steps; i++)
-        if (slab->steps[i].kind == SLAB_ROWS)
+        if (slab->steps[i].kind == SLAB_ROWS || slab->steps[i].kind == SLAB_REDUCE)
             slab->steps[i].pass = numbers[slab->steps[i].pass];
 }
 
@@ -360,7 +428,7 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
                         .search = search,
                         .own = &s->slabs[s->n_slabs],
                         .number = (uint8_t)(s->n_slabs + 1)};
-    uint16_t n_roots = s->n_roots;
+    uint16_t n_roots = s->n_roots, n_reductions = s->n_reductions;
     int r = start(&b, search);
     for (unsigned i = 0; r == 0 && i < search->n_members; i++)
         r = add_member(&b, search->members[i]);
@@ -370,6 +438,7 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
         take_outputs(&b);
     if (b.is_too_large) {
         s->n_roots = n_roots;
+        s->n_reductions = n_reductions;
         for (unsigned i = 0; i < n_roots; i++)
             if (s->roots[i].slab == b.number)
                 s->roots[i].slab = 0;
@@ -379,6 +448,9 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
     for (uint8_t i = 0; i < b.own->slab.n_values; i++)
         if (b.own->nodes[i] != NODE_NONE)
             c->graph.nodes[b.own->nodes[i]].slab = (uint8_t)(i + 1);
+    for (unsigned i = n_roots; i < s->n_roots; i++)
+        if (!s->roots[i].is_output)
+            c->graph.nodes[s->roots[i].target].slab = SLAB_NONE;
     s->n_slabs++;
     return 0;
 }
@@ -489,48 +561,4 @@ int slabs_find(struct compiler *c, struct schedule *s)
         n->left_axes = n->right_axes = 0;
     }
     return 0;
-}
-
-/* ---- behind ---- */
-
-void slabs_place(struct schedule *s)
-{
-    uint16_t own = s->n_all_outputs;
-    for (unsigned i = 0; i < s->n_roots; i++) {
-        struct root *root = &s->roots[i];
-        if (root->slab == 0 || !root->is_own)
-            continue;
-        struct slab_value *value = &s->slabs[root->slab - 1].slab.values[root->target & 0xff];
-        *(root->target >> 8 ? &value->kept_output : &value->output) = own;
-        root->target = own++;
-    }
-    s->n_all_outputs = own;
-}
-
-void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction)
-{
-    for (unsigned i = 0; i < s->n_slabs; i++)
-        for (unsigned k = 0; k < s->slabs[i].slab.n_values; k++)
-            if (s->slabs[i].slab.values[k].has_reduction)
-                c->graph.nodes[s->slabs[i].nodes[k]].index = first_reduction++;
-}
-
-void slabs_finish(struct compiler *c, const struct schedule *s, struct program *draft)
-{
-    for (unsigned i = 0; i < s->n_slabs; i++) {
-        struct program_slab *slab = &draft->slabs[i];
-        *slab = s->slabs[i].slab;
-        for (unsigned k = 0; k < slab->n_values; k++) {
-            struct slab_value *value = &slab->values[k];
-            if (!value->has_reduction)
-                continue;
-            uint16_t pass =
-                value->is_kept ? draft->outputs[value->kept_output].pass : slab->first_pass;
-            value->reduction = draft->n_reductions++;
-            draft->reductions[value->reduction] =
-                (struct reduction){.op = OP_MATMUL,
-                                   .result = c->graph.nodes[s->slabs[i].nodes[k]].dtype,
-                                   .pass = pass};
-        }
-    }
 }

@@ -168,8 +168,8 @@ static void add_value(struct text *t, const struct program_slab *slab, unsigned 
 
 static void add_slab(struct text *t, const struct program_slab *slab)
 {
-    static const char *const names[SLAB_N_STEP_KINDS] = {"project", "multiply", "gather", "add up",
-                                                         "pass"};
+    static const char *const names[SLAB_N_STEP_KINDS] = {"project", "multiply", "gather",
+                                                         "add up",  "pass",     "reduce"};
     add(t, "slabs of %" PRId64 " rows of %" PRId64 " columns (%s), read once\n", slab->n_rows,
         slab->n_columns, dtype_name((enum dtype)slab->values[0].dtype));
     for (unsigned i = 0; i < slab->n_steps; i++) {
@@ -179,9 +179,13 @@ static void add_slab(struct text *t, const struct program_slab *slab)
             add(t, "%u\n", slab->first_pass + step->pass);
             continue;
         }
-        add_value(t, slab, step->result);
-        add(t, " = ");
+        if (step->result != SLAB_NONE) {
+            add_value(t, slab, step->result);
+            add(t, " = ");
+        }
         add_value(t, slab, step->src[0]);
+        if (step->kind == SLAB_REDUCE)
+            add(t, " by pass %u", slab->first_pass + step->pass);
         if (step->src[1] != SLAB_NONE) {
             add(t, step->kind == SLAB_GATHER ? ".T @ " : " @ ");
             add_value(t, slab, step->src[1]);

@@ -215,6 +215,37 @@ def test_large_products_of_products_and_their_sums_are_walked(w, dtype):
         held.leave()
 
 
+REDUCED = ["max(x @ c)", "min(x @ c, axis=0)", "max(x @ c, axis=1)", "argmax(x @ c)", "argmin(x @ c, axis=0)",
+           "argmax(x @ c, axis=1)", "all(x @ c > -1)", "count_nonzero(x @ c > 0, axis=0)", "mean(x @ c > 0)", "var(x @ c)",
+           "std(x @ c, axis=0)", "var(x @ c, axis=1, keepdims=True)", "prod(x @ c / 9, axis=1)", "max(abs(x @ c - y), axis=0)",
+           "exp(x @ c - max(x @ c, axis=1, keepdims=True))", "max((x @ c) @ g, axis=0) - min(x @ c)", "mean(x @ c, axis=0) @ g",
+           "histogram(x @ c, 7, (-3, 3))[0]"]
+
+
+@pytest.mark.parametrize("shape", [(31007, 3, 38, 2), (7001, 1100, 191, 2), (9, 130000, 3, 3)])
+def test_what_a_large_product_is_reduced_to(w, shape):
+    """By lanes, by blocks of rows, of columns; one read, and nothing is kept of it. The last is no walk."""
+    functions = ("max min argmax argmin all count_nonzero mean var std prod abs exp histogram").split()
+    names = {name: getattr(np, name) for name in functions}
+    args = matrices("f8", *shape)
+    args["y"] = np.linspace(-1, 1, shape[0])[:, None]
+    for text in REDUCED:
+        for has_nan in (False, True):
+            args["x"][shape[0] // 3, 1] = np.nan if has_nan and "histogram" not in text else 0.5
+            given = used([text], args)
+            with np.errstate(invalid="ignore"):
+                expected = np.asarray(eval(text, {**NAMES, **names}, given))
+            held = Held(w, **given, out=np.zeros(expected.shape, expected.dtype))
+            job = {"args": {name: held.at(name) for name in given}, "outputs": [{"expr": text, "to": held.at("out")}]}
+            plan = w.call("job.plan", **job)
+            assert w.call("job.run", **job)["read_bytes"] == plan["read_bytes"]
+            if shape[0] > 9:
+                assert "read once" in plan["program"]
+                assert plan["carry_bytes"] < shape[0] * shape[2] * 8 / 1.5, (text, plan["carry_bytes"])
+            np.testing.assert_allclose(held["out"], expected, rtol=1e-9, atol=1e-9, err_msg=text)
+            held.leave()
+
+
 def test_float32_is_added_in_float32_only_within_some_rows(w):
     """Ones after a large number would be lost for good, were all rows added in float32."""
     x = np.ones((5000, 3), "f4")
@@ -236,6 +267,7 @@ def test_float32_is_added_in_float32_only_within_some_rows(w):
 def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path, dtype):
     """A file is mapped where rows are long: also of the square, whose columns are not parted."""
     texts, got = ["x.T @ maximum((x @ c) @ g, 0)", "(x @ c) @ g", "tensordot(x, x, (0, 0))"], {}
+    reduced = ["var(x @ c @ g)", "std((x @ c) @ g, axis=0)", "prod(x @ c / 8)", "argmax(x @ c)"]
     shapes = [(5000, 50, 6, 6), (2100, 450, 4, 4), (900, 1100, 5, 5), (300, 9001, 3, 3), (40, 70000, 3, 3)]
     for pool, threads in [("16M", 1), ("128M", 5)]:
         daemon = Daemon(pool=pool, threads=threads)
@@ -254,6 +286,9 @@ def test_the_bits_are_the_same_for_every_pool_and_source(tmp_path, dtype):
                         w.call("job.run", fds=fds, outputs=outputs, args={
                             name: x if name == "x" else held.at(name) for name in args})
                         bits = b"".join(held[name].tobytes() for name in "pas")
+                        reply = w.call("job.run", fds=fds, outputs=[{"expr": text} for text in reduced],
+                                       args={name: x if name == "x" else held.at(name) for name in args})
+                        bits += b"".join(out["data"] for out in reply["outputs"])
                         assert got.setdefault(shape, bits) == bits
                 held.leave()
         daemon.stop()
