@@ -11,9 +11,9 @@
  *
  * A ring of the session's that the worker serves itself would spare the broker's two wake-ups, too,
  * and so they are spared already: a small job takes 1.96 to 2.08 bare ping-pongs on two processors
- * that nobody else uses (tests/bench/latency.c; 2.9 without). What is left is the client's wake-up
- * and the worker's. Charging, cancelling, draining and whatever else is decided between two jobs
- * would need a second way, past the broker. */
+ * that nobody else uses (tests/bench/jobs/latency.c; 2.9 without). What is left is the client's
+ * wake-up and the worker's. Charging, cancelling, draining and whatever else is decided between two
+ * jobs would need a second way, past the broker. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Shared by the benchmarks of large arrays. */
 #include "tests/bench/bulk.h"
-#include "tests/bench/small.h"
+#include "tests/bench/jobs/small.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 """Hostile users, all at once, and two honest ones beside them: what one gets done, and what the other
 waits, against what they do beside as many honest users who work as much as they can, which is a fair
 share. The processors' time that those take outside of the daemon is the kernel's to share: they are
-nice. tests/bench/hostile.py prints the same beside nobody and beside users who only spin.
+nice. tests/bench/jobs/hostile.py prints the same beside nobody and beside users who only spin.
 
 Where the hostile have their way with the loop it is theirs and counts as such; what is left to wait for
 is a processor, and results of others on their way out of the worker."""

@@ -1,7 +1,7 @@
 /* Shared by the latency and throughput benchmarks: one request, one connection, one check. */
 #include "proto/wire/map.h"
 #include "proto/wire/pack.h"
-#include "tests/bench/small.h"
+#include "tests/bench/jobs/small.h"
 
 #include <math.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 # Usage: transpose.sh DIR GIB [PYTHON]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/timing.sh"
+. "$here/../timing.sh"
 cd "$1"
 rows=16384
 columns=$(($2 * 16384))

@@ -4,7 +4,7 @@
  * A job takes four wake-ups (broker, worker, broker, client), which is two ping-pongs; of those two
  * are spared where the broker waits awake for what comes soon (daemon/broker/linger.h).
  */
-#include "tests/bench/small.h"
+#include "tests/bench/jobs/small.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -22,8 +22,8 @@
  * Usage: heap SOCKET [MIB [ROUNDS]]
  */
 #include "tests/bench/bulk.h"
-#include "tests/bench/pairs.h"
-#include "tests/bench/small.h"
+#include "tests/bench/jobs/pairs.h"
+#include "tests/bench/jobs/small.h"
 
 #include "kernels/cpu/run/run.h"
 #include "proto/box.h"

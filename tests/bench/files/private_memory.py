@@ -19,7 +19,8 @@ import hdf5plugin
 import numpy as np
 import zarr
 
-from watched import daemons, memory
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from watched import daemons, memory  # noqa: E402
 
 folder = pathlib.Path(sys.argv[1])
 mib = int(sys.argv[2]) if len(sys.argv) > 2 else 256

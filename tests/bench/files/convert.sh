@@ -4,7 +4,7 @@
 # share with the copy (btrfs, xfs), and NumPy's, whose header has another length.
 # Usage: run-uninstalled.sh -- convert.sh DIR MIB [ROUNDS]
 set -eu
-. "$(dirname "$0")/timing.sh"
+. "$(dirname "$0")/../timing.sh"
 cd "$1"
 n=$(($2 * 1024 * 256))
 truncate -s $((n * 4)) zeros.raw

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import types
 
-INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "integration"
+INTEGRATION = pathlib.Path(__file__).resolve().parents[2] / "integration"
 sys.path[:0] = [str(INTEGRATION), *map(str, sorted(INTEGRATION.glob("*/")))]
 import storm  # noqa: E402
 import test_together  # noqa: E402

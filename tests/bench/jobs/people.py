@@ -19,7 +19,7 @@ import numpy as np
 
 import gpuarrayd as gd
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integration"))
 import wire  # noqa: E402
 
 SOCKET = os.environ["GPUARRAYD_SOCKET"]

@@ -3,7 +3,7 @@
 # Usage: files.sh DIR GIB [PYTHON]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/timing.sh"
+. "$here/../timing.sh"
 cd "$1"
 n=$(($2 * 1024 * 1024 * 256))
 python=${3:-python3}

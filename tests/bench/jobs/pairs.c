@@ -3,7 +3,7 @@
  *     thread   fill batch 0, ask, fill batch 1, ask, await, drain batch 0, fill batch 0, ask, ...
  *     child            await, compute batch 0, answer, await, compute batch 1, answer, ...
  */
-#include "tests/bench/pairs.h"
+#include "tests/bench/jobs/pairs.h"
 #include "tests/bench/bulk.h"
 
 #include "proto/box.h"

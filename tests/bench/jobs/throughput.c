@@ -2,7 +2,7 @@
  * process by poll, so that the client's share of the machine is small.
  * Usage: throughput SOCKET [CLIENTS [IN_FLIGHT [SECONDS]]]
  */
-#include "tests/bench/small.h"
+#include "tests/bench/jobs/small.h"
 
 #include <errno.h>
 #include <poll.h>

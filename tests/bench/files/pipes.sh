@@ -2,7 +2,7 @@
 # Pipes through a job beside pipes alone, in one run. 'two' is what is to be compared: a job between
 # two pipes beside cat in its place; 'one' is a single pipe.
 #
-#     tests/bench/pipes.sh BUILD [MIB [ROUNDS]]
+#     tests/bench/files/pipes.sh BUILD [MIB [ROUNDS]]
 #
 # 1 GiB of float32 by default, in the page cache. Prints seconds and ratios, the best of the rounds.
 set -eu
