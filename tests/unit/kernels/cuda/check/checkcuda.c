@@ -1,7 +1,7 @@
 /* The runner of the device's kernels: every op, dtype and layout against the CPU engine's plain
  * level, as dav1d's checkasm does for its assembly.
  *
- *     checkcuda [--bench [--mib N]] [--device I] [--seed N] [--trials N] [FILTER]
+ *     checkcuda [--bench [--mib N]] [--device I] [--seed N] [--trials N] [--unfilled] [FILTER]
  *
  * One source, two programs: linked with the CUDA runtime it runs on a device, and ends with 77
  * (skipped) where there is none; linked with the test double it runs the same kernels, compiled for
@@ -35,6 +35,8 @@ int main(int argc, char **argv)
             max_bytes = strtoull(argv[++i], NULL, 10) << 20;
         else if (!strcmp(argv[i], "--trials") && i + 1 < argc)
             c.check.n_trials = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--unfilled"))
+            rig_is_unfilled = true;
         else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
             c.check.seed = strtoull(argv[++i], NULL, 10);
         else

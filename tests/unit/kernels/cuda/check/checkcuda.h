@@ -23,6 +23,8 @@ struct rig {
 int rig_open(struct rig *rig, int index);
 void rig_close(struct rig *rig);
 
+extern bool rig_is_unfilled; /* tiles come into slots that nobody has written */
+
 /* Fills the device's slot with RIG_FILL_BYTE, takes the tile there, computes, brings the results
  * back into the slot and everything into rig->back. Ends the program when the runtime fails: after
  * that no result of the device may be believed. */
