@@ -82,20 +82,40 @@ step() {
 device() { "$check" "no such case" 2>&1; }
 need_device() { device >"$work/device" || { cat "$work/device"; return 1; }; }
 
-# with_daemon COMMAND...: on a daemon whose jobs the device computes.
-with_daemon() {
+# with_options WORDS COMMAND...: on a daemon whose jobs the device computes, with these options more.
+with_options() {
     need_device || return 77
+    options=$1
+    shift
     sh "$here/tests/run-uninstalled.sh" --threads "$threads" \
-        --options "--engine cuda --cuda-worker $GPUARRAYD_TEST_WORKER" -- "$@"
+        --options "--engine cuda --cuda-worker $GPUARRAYD_TEST_WORKER $options" -- "$@"
 }
 
-# with_pool MIB COMMAND...: likewise, with so large a pool of the device.
-with_pool() {
-    need_device || return 77
-    pool_mib=$1
+with_daemon() { with_options '' "$@"; }
+
+# streams_with OPTIONS MIB: the streams again, on a daemon with these options, which the rows name.
+streams_with() {
+    with_options "$1" "$build/tests/gpu/stream$double" "$threads" "$2" "$work" >"$work/streams" || return
+    awk -F '\t' -v OFS='\t' -v words="$1" '/^RESULT/ { $2 = $2 ", " words } 1' "$work/streams"
+}
+
+# chunk_sizes MIB SIZE...: what size of copies fills the link; all that the setting takes.
+chunk_sizes() {
+    of_mib=$1
     shift
-    sh "$here/tests/run-uninstalled.sh" --threads "$threads" --options "--engine cuda \
-        --cuda-worker $GPUARRAYD_TEST_WORKER --pinned-bytes ${pool_mib}M" -- "$@"
+    for size; do streams_with "--chunk-bytes ${size}M" "$of_mib" || return; done
+}
+
+# From nothing to the first result: the device's own part of it is that of a program that opens it.
+first_result() {
+    need_device || return 77
+    before=$(date +%s%N)
+    device >"$work/device"
+    opened=$(date +%s%N)
+    with_daemon gpuarrayctl run 'sqrt(x)' x=4 || return
+    echo "$before $opened $(date +%s%N)" | awk '{ floor = ($2 - $1) / 1e9; ours = ($3 - $2) / 1e9
+        printf "RESULT\tdaemon and worker from nothing to a first result, and their end\t%.2f s\t" \
+            "a program that opens the device %.2f s\t%.2f\t\n", ours, floor, ours / floor }'
 }
 
 # sanitize TOOL FILTER [OPTION]: NVIDIA's checker over a part of the runner.
@@ -164,6 +184,8 @@ if [ "${RUN_STEP:-}" ]; then
 fi
 mib=512
 product_mib=512
+chunk_mib=256
+large="--device-bytes 8G --pinned-bytes 4G"
 pool=128M
 bench=
 fast="cuda/test_cuda.py cuda/test_cuda_jobs.py cuda/test_cuda_functions.py cuda/test_cuda_random.py cuda/test_cuda_trees.py values/test_trees.py"
@@ -172,6 +194,8 @@ fast="$fast cuda/test_cuda_near.py cuda/test_cuda_windows.py python/kernels/test
 if [ "$double" ]; then # the bundle is tried, not the double's speed
     mib=8
     product_mib=16
+    chunk_mib=8
+    large="--device-bytes 64M --pinned-bytes 32M"
     pool=8M
     bench="--mib 16"
     fast="cuda/test_cuda.py"
@@ -199,8 +223,12 @@ mkdir -p "$logs"
 step "kernels, rates" 45 "$check" --bench $bench
 part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
     "$python" "$here/tests/gpu/cupy_peer.py"
-part "matrix products" 90 with_pool "$product_mib" "$build/tests/gpu/product$double" "$product_mib"
+part "matrix products" 90 with_options "--pinned-bytes ${product_mib}M" "$build/tests/gpu/product$double" \
+    "$product_mib"
 part "small jobs" 15 small_job
+part "the first result" 15 first_result
+part "chunk sizes" 40 chunk_sizes "$chunk_mib" 2 4 8 16
+part "streaming with large memory" 40 streams_with "$large" "$mib"
 step "kernels, all functions" 60 "$check"
 part "compute-sanitizer memcheck" 20 sanitize memcheck sqrt
 part "compute-sanitizer racecheck" 20 sanitize racecheck "sum float"
