@@ -200,6 +200,12 @@ def test_a_full_disk_leaves_nothing(gd, tmp_path):
         with h5py.File(disk / "a.h5") as file:
             assert sorted(file) == ["d"] and file["d"].shape == (100, 1000)
         assert os.path.getsize(f"{disk}/a.h5") >= before
+        with open(disk / "rest", "wb", buffering=0) as rest, pytest.raises(OSError):
+            while True:
+                rest.write(bytes(4096))
+        with pytest.raises(gd.NoSpace):
+            gd.evaluate("a+1", a=np.arange(3.0), to=f"{disk}/b.h5:/y")
+        assert sorted(os.listdir(disk)) == ["a.h5", "rest"]
     finally:
         subprocess.run(["umount", disk], check=True)
 
