@@ -57,7 +57,8 @@ typedef int gad_function_fn(void *data, const struct gad_function_call *call);
 struct gad_function_input {
     struct gad_array
         *array;           /**< of the same client; no stream; packed elements as they are stored */
-    const int64_t *depth; /**< of the halo, for each axis; NULL: none */
+    const int64_t *depth; /**< of the halo, for each axis; NULL: none. GAD_PAD_REFLECT and
+                               GAD_PAD_SYMMETRIC: no more than the axis has to mirror */
     const int *axes; /**< for each axis that of the output along which it is cut, -1: each block
                           has all of it. NULL: as arrays broadcast to the output's shape */
 };

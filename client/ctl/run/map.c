@@ -139,13 +139,26 @@ static const struct argp argp = {
 
 /* Running -------------------------------------------------------------------------------------- */
 
-/* Whether the object says that it is a variable: a call of that would end this program. */
+/* Whether the object says that it is a variable: a call of that would end this program. One that
+ * each thread has of its own lies in no object. */
 static bool is_variable(void *symbol)
 {
     Dl_info info;
     void *entry = NULL;
-    return dladdr1(symbol, &info, &entry, RTLD_DL_SYMENT) != 0 && entry &&
-           ELF64_ST_TYPE(((const ElfW(Sym) *)entry)->st_info) == STT_OBJECT;
+    if (dladdr1(symbol, &info, &entry, RTLD_DL_SYMENT) == 0)
+        return true;
+    return entry && ELF64_ST_TYPE(((const ElfW(Sym) *)entry)->st_info) == STT_OBJECT;
+}
+
+/* While code of the object may run: whose. */
+static _Atomic(const char *) running;
+
+static void report_exit(int status, void *data)
+{
+    (void)data;
+    const char *what = running;
+    if (what)
+        fprintf(stderr, "gpuarrayctl: %s ended this process, by exit(%d)\n", what, status);
 }
 
 /* The object stays loaded: a call may still be in it when the process ends. */
@@ -285,6 +298,8 @@ int verb_map(int argc, char **argv)
     int r = ctl_connect(&client, &error);
     for (unsigned k = 0; k < o.n_sources && r == 0; k++)
         r = ctl_open_source(client, o.sources[k], GAD_AS_STORED, &sources[k], &error);
+    on_exit(report_exit, NULL);
+    running = o.what;
     if (r == 0)
         r = make(&o, client, sources, &made, &error);
     for (unsigned k = 0; k < o.n_sources; k++)
@@ -293,5 +308,6 @@ int verb_map(int argc, char **argv)
         r = write_array(&o, client, made, &error);
     gad_array_release(made);
     gad_close(client);
+    running = NULL;
     return r ? ctl_fail(&error, o.out.json) : EXIT_OK;
 }

@@ -214,6 +214,23 @@ static int refuse_axis(struct gad_error *error, const char *name, const struct f
     return GAD_BAD_SHAPE;
 }
 
+/* As of near: where the mode mirrors, a halo has no element twice. */
+static int check_mirrored(const struct function *f, const char *name, int axis, int64_t length,
+                          int64_t depth, struct gad_error *error)
+{
+    bool is_reflect = f->own.mode == GAD_PAD_REFLECT;
+    int64_t most = is_reflect ? length - 1 : length;
+    if ((!is_reflect && f->own.mode != GAD_PAD_SYMMETRIC) || length <= 1 || depth <= most)
+        return 0;
+    error_set(error, GAD_BAD_ARGUMENT, name,
+              "depth: axis %d has length %" PRId64 ", and mode '%s' says nothing of what is so far "
+              "beyond its ends",
+              axis, length, is_reflect ? "reflect" : "symmetric");
+    error_expected(error, "at most %" PRId64, most);
+    error_found(error, "%" PRId64, depth);
+    return GAD_BAD_ARGUMENT;
+}
+
 static int take_axes(const struct function *f, const struct gad_function_input *given,
                      const char *name, struct input *input, struct gad_error *error)
 {
@@ -236,6 +253,9 @@ static int take_axes(const struct function *f, const struct gad_function_input *
             error_expected(error, "no halo there, or zeros (GAD_PAD_CONSTANT)");
             return GAD_BAD_ARGUMENT;
         }
+        int r = check_mirrored(f, name, i, info->shape[i], depth, error);
+        if (r)
+            return r;
         input->axis_of[i] = axis;
         input->source.depth[i] = depth;
     }

@@ -218,8 +218,8 @@ struct pair pair_divide(struct calc *k, struct pair a, struct pair b)
                                  calc_operator(k, OP_ADD, x, a.im));
     struct value im = calc_where(k, is_wide, calc_operator(k, OP_SUBTRACT, a.im, x),
                                  calc_operator(k, OP_SUBTRACT, y, a.re));
-    struct value is_zero = calc_operator(k, OP_EQUAL, large, calc_number(0));
-    struct value zero = calc_call(k, OP_ABSOLUTE, large);
+    struct value zero = calc_operator(k, OP_ADD, p, q); /* of a NaN and 0 it is none */
+    struct value is_zero = calc_operator(k, OP_EQUAL, zero, calc_number(0));
     re = calc_where(k, is_zero, calc_operator(k, OP_DIVIDE, a.re, zero),
                     calc_operator(k, OP_MULTIPLY, re, scale));
     im = calc_where(k, is_zero, calc_operator(k, OP_DIVIDE, a.im, zero),

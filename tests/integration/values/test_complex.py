@@ -123,3 +123,12 @@ def test_refusals_have_a_column(w):
         with pytest.raises(wire.Error, match=f"column {column}: .*complex") as caught:
             w.compute(f"z = complex(x, x*x); {text}", x=x)
         assert caught.value.code == "bad-dtype", text
+
+
+def test_what_is_divided_by_a_nan_is_one(w):
+    x = np.array([np.nan, 0.0, 2.0])
+    text = "z = 1 / complex(x, 0*row); v = 1 / complex(0*row, x)"
+    for part in ("real(z)", "real(v)"):
+        got = w.compute(f"{text}; {part}", x=x, row=np.zeros(3))
+        assert np.isnan(got[0]) and not np.isfinite(got[1]), part
+        assert got[2] == (0.5 if part == "real(z)" else 0), part

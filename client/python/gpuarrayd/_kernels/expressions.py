@@ -99,10 +99,15 @@ class Expressions:
         except Refused as error:
             self.code.refuse(node, *error.args)
         except errors.Error as error:
-            error.add_note(f"at {self.code.place(node)}")
+            self._say_where(error, node)
             raise
         except (ArithmeticError, TypeError, ValueError) as error:
             self.code.refuse(node, str(error), "what NumPy computes of these numbers")
+
+    def _say_where(self, error: errors.Error, node: ast.AST) -> None:
+        """The innermost place alone."""
+        if not isinstance(error, UnsupportedSyntax) and not getattr(error, "__notes__", None):
+            error.add_note(f"at {self.code.place(node)}")
 
     def _of_Constant(self, node: ast.Constant, env: Env) -> Any:
         if isinstance(node.value, (bool, int, float)):

@@ -65,7 +65,7 @@ class Loops(Expressions):
             is_known &= isinstance(condition, bool)
             if self.bound is None and (not is_known or step == MAX_UNROLLED):
                 self.code.refuse(node, "while without a bound", "for step in range(1000): if not "
-                                 "...: break, or @gd.vectorize(bound=1000)")
+                                 "...: break, or bound=1000 of the decorator")
             return opposite(condition)
         if self.bound is not None and self.bound > SHORT and not self.is_step:
             return self._stepped(node, env, self.bound, None, begin)

@@ -72,14 +72,15 @@ def multiplied(a: Pair, b: Pair) -> Pair:
 
 def divided(a: Pair, b: Pair) -> Pair:
     """Smith's quotient: the larger part of the divisor divides the smaller one."""
-    is_wide = _do("GtE", _call("absolute", b.re), _call("absolute", b.im))
+    p, q = _call("absolute", b.re), _call("absolute", b.im)
+    is_wide, zero = _do("GtE", p, q), _do("Add", p, q)
     large, small = chosen(is_wide, b.re, b.im), chosen(is_wide, b.im, b.re)
     ratio = _call("divide", small, large)
     scale = _call("divide", 1.0, _do("Add", large, _do("Mult", small, ratio)))
     x, y = _do("Mult", a.re, ratio), _do("Mult", a.im, ratio)
     re = _do("Mult", chosen(is_wide, _do("Add", a.re, y), _do("Add", x, a.im)), scale)
     im = _do("Mult", chosen(is_wide, _do("Sub", a.im, x), _do("Sub", y, a.re)), scale)
-    is_zero, zero = _do("Eq", large, 0), _call("absolute", large)
+    is_zero = _do("Eq", zero, 0)  # of a NaN and 0 it is none
     return Pair(chosen(is_zero, _call("divide", a.re, zero), re),
                 chosen(is_zero, _call("divide", a.im, zero), im))
 

@@ -22,6 +22,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from .. import errors
 from .expressions import INSTEAD
 from .loops import Loops
 from .values import Missing, Pair, either, opposite
@@ -49,9 +50,13 @@ class Tracer(Loops):
         for statement in statements:
             if gone is True:
                 break
-            with self._where(opposite(gone)):
-                left = self._statement(statement, env)
-            join(exits, gone, left)
+            try:
+                with self._where(opposite(gone)):
+                    left = self._statement(statement, env)
+                join(exits, gone, left)
+            except errors.Error as error:
+                self._say_where(error, statement)
+                raise
             gone = either(gone, leaving(left))
         return exits
 

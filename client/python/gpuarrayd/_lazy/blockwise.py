@@ -80,6 +80,7 @@ def map_blocks(f: Func, *args: Any, dtype: DType = None, depth: Depth = 0,
     mode : {"reflect", "symmetric", "edge", "wrap", "constant"}
         What there is beyond the array's borders, as of numpy.pad(); a constant is 0. (NumPy's
         "symmetric" is Dask's and SciPy's "reflect", NumPy's "reflect" is SciPy's "mirror".)
+        Of these two no depth is larger than what an axis has to mirror.
     trim : bool
         Whether the halo is cut off what f gives. False: f has done so.
     drop_axis : int or tuple, optional

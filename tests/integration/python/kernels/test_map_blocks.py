@@ -47,6 +47,9 @@ def one_of_any_shape(gd, tmp_path, seed):
     shape = tuple(int(n) for n in rng.integers(1, 14, ndim))
     depth = tuple(int(n) for n in rng.integers(0, 6, ndim))
     mode = MODES[seed % 5]
+    if mode in ("reflect", "symmetric"):
+        depth = tuple([one if n == 1 else min(one, n - (mode == "reflect"))
+                       for one, n in zip(depth, shape, strict=True)])
     dtype = rng.choice(["u1", "i4", ">i8", "f4", ">f8"])
     x = rng.integers(0, 100, shape).astype(dtype)
     block = tuple(int(rng.integers(1, n + 2)) for n in shape) if seed % 3 else None
@@ -175,6 +178,10 @@ def test_what_goes_wrong(gd):
             (lambda: gd.map_blocks(same, X, mode="mirror"), "is none of"),
             (lambda: gd.map_blocks(same, X, depth=(1, 2, 3)), "depth"),
             (lambda: gd.map_blocks(same, X, depth=-1), "depth"),
+            (lambda: gd.map_blocks(same, X[:3], depth=(3, 0)).compute(),
+             "axis 0 has length 3.*at most 2"),
+            (lambda: gd.map_blocks(same, X[:3], depth=(4, 0), mode="symmetric").compute(),
+             "axis 0 has length 3.*at most 3"),
             (lambda: gd.map_blocks(same, X, threads=-1), "threads is -1"),
             (lambda: gd.map_blocks(lambda b: b[:, 0], X[:, :0], dtype="f4", drop_axis=1,
                                    depth=(0, 1), mode="wrap").compute(), "has no elements"),
@@ -235,9 +242,16 @@ def test_the_command_maps_functions_of_shared_objects(daemon, folder):
         failed = daemon.ctl("map", *words, "--threads", "1", *more, check=False)
         assert failed.returncode == code and told in failed.stderr, failed.stderr
         assert not (folder / "y.npy").exists()
-    words[0] = f"{folder}/stencil.so:rough"
-    failed = daemon.ctl("map", *words, check=False)
-    assert failed.returncode == 1 and "rough" in failed.stderr and "not-found" in failed.stderr
+    (folder / "odd.c").write_text("#include <stdlib.h>\n__thread int own = 1;\nint shared = 1;\n"
+                                  "int leaves(void) { exit(7); }\n")
+    subprocess.run(["cc", "-fPIC", "-shared", "-o", folder / "odd.so", folder / "odd.c"], check=True)
+    for function, code, told in (("stencil.so:rough", 1, "not-found"),
+                                 ("odd.so:shared", 1, "shared is a variable"),
+                                 ("odd.so:own", 1, "own is a variable"),
+                                 ("odd.so:leaves", 7, "ended this process, by exit(7)")):
+        failed = daemon.ctl("map", f"{folder}/{function}", *words[1:], check=False)
+        assert failed.returncode == code and told in failed.stderr, failed.stderr
+        assert f"{folder}/{function}"[-6:] in failed.stderr and not (folder / "y.npy").exists()
 
 
 def test_jobs_that_wait_for_jobs_of_their_blocks_do_not_fill_the_queue(gd):

@@ -251,6 +251,15 @@ def test_what_the_subset_lacks_is_refused_at_decoration(gd):
             gd.vectorize(wrong)
 
 
+def test_what_the_arrays_dtype_refuses_says_where(gd):
+    for lines, place in ((["return x + 3000000000"], "2:12"),
+                         (["y = 5000000000", "if x > 1:", "    y = x", "return y"], "3:5")):
+        source = "def f(x):\n    " + "\n    ".join(lines) + "\n"
+        with pytest.raises(OverflowError, match="out of bounds for int32") as caught:
+            gd.vectorize(compiled(source))(np.arange(4, dtype="i4"))
+        assert [one.endswith(f">:{place}") for one in caught.value.__notes__] == [True]
+
+
 def test_what_differs_from_python_is_found_by_a_check(gd):
     def loop(x):
         while x > 1:
