@@ -5,6 +5,7 @@
  */
 #include "client/ctl/linalg/linalg_words.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,7 +101,11 @@ static error_t parse_cp(int key, char *arg, struct argp_state *state)
             r = ctl_usage_error(state, "1 to 1000000 iterations, not %s", arg);
         o->cp.n_iterations = (unsigned)number;
         return r;
-    case OPTION_TOLERANCE: return linalg_read_number("--tolerance", arg, &o->cp.tolerance, state);
+    case OPTION_TOLERANCE:
+        r = linalg_read_number("--tolerance", arg, &o->cp.tolerance, state);
+        if (o->cp.tolerance == 0) /* until nothing changes; to the library it is the usual */
+            o->cp.tolerance = DBL_MIN;
+        return r;
     case OPTION_CHECKPOINT: o->cp.checkpoint = arg; return 0;
     case ARGP_KEY_END:
         if (o->cp.rank == 0)

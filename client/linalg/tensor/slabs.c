@@ -234,7 +234,8 @@ void slabs_describe(const struct slabs *s, const char *what, char *ret, size_t n
 {
     int n = snprintf(ret, n_bytes, "by slabs of axis %d, %s", s->axis, what);
     if (s->is_split && n > 0 && (size_t)n < n_bytes)
-        snprintf(ret + n, n_bytes - (size_t)n, "; one read needs %s of the pool", s->one_needs);
+        snprintf(ret + n, n_bytes - (size_t)n, "; one read needs %s of the pool, a job may have %s",
+                 s->one_needs, s->one_has);
 }
 
 /* Columns of a part: a view of the last axis. */
@@ -388,6 +389,7 @@ static int choose_reads(struct slabs *s, struct gad_error *error)
     s->is_split = r == GAD_TOO_LARGE_FOR_POOL;
     if (s->is_split) {
         snprintf(s->one_needs, sizeof(s->one_needs), "%.39s", refusal.expected);
+        snprintf(s->one_has, sizeof(s->one_has), "%.39s", refusal.found);
         return choose_step(s, error);
     }
     if (r && error)

@@ -37,7 +37,7 @@ struct slabs {
     struct gad_array *columns; /* j x k x .. x rank: C as it is; NULL: it is made of the factors */
     bool is_split;             /* two reads, of `step` columns at a time */
     int64_t step;
-    char one_needs[40];                         /* of the pool, with one read */
+    char one_needs[40], one_has[40];            /* of the pool, with one read; what it may have */
     struct gad_array *descent[SLABS_N_DESCENT]; /* NULL: see slabs_use_descent() */
     char product[200], rows_text[260];
 };

@@ -41,6 +41,9 @@ def test_factors_of_a_file_and_back(daemon, t):
     masked = said("cp", "a=t.npy", "--of", "b = a > 3; where(b, 3, a)", "--rank", "2", "--iterations", "2",
                   "-o", "f.npz")
     assert masked["iterations"] == 2
+    usual, last = (said("cp", "t.npy", "--rank", "4", "--iterations", "200", "-o", "f.npz", *words)
+                   for words in ((), ("--tolerance", "0")))  # 0 is no number of iterations less
+    assert usual["converged"] and usual["iterations"] < last["iterations"]
     for words, code, says in ((("cp", "t.npy", "-o", "f.npz"), 2, "--rank 10"),
                               (("cp", "t.npy", "--rank", "2"), 2, "-o f.npz"),
                               (("cp", "t.npy", "--rank", "2", "-o", "f.txt"), 1, "npz"),
