@@ -187,12 +187,12 @@ static bool overwrites_itself(const struct planner *p)
 static const char *advice(const struct planner *p)
 {
     if (p->program->n_slabs > 0)
-        return "compute what shares a matrix in jobs of their own, which read it more often, or "
-               "take a larger pool";
+        return "compute what shares a matrix in several jobs, which read it more often, as "
+               "m = mean(a @ b) for a @ b - m, or take a larger pool";
     if (p->program->n_products > 0)
         return "store what a product gives, and use it in a job of its own, or take a larger pool; "
-               "what needs no place is sum() and mean() of it, and v.T @ w as "
-               "tensordot(v, w, ((0,), (0,)))";
+               "what needs no place is max(), mean() or var() of floats of up to 512 columns, and "
+               "v.T @ w as tensordot(v, w, ((0,), (0,)))";
     if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
@@ -212,10 +212,10 @@ static const char *advice(const struct planner *p)
     return "reduce fewer arrays at a time, or take a larger pool";
 }
 
-/* The first walk by slabs that is too large by itself; NULL. */
+/* The first walk by slabs that is too large beside results that are not; NULL. */
 static const struct plan_slab *large_slab(const struct planner *p, const struct kept *kept)
 {
-    for (unsigned i = 0; i < p->program->n_slabs; i++)
+    for (unsigned i = 0; i < p->program->n_slabs && kept->in_pool < product_limit(p); i++)
         if (p->plan->slabs[i].scratch_bytes > product_room(p, kept))
             return &p->plan->slabs[i];
     return NULL;

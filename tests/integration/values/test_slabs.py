@@ -246,6 +246,16 @@ def test_what_a_large_product_is_reduced_to(w, shape):
             held.leave()
 
 
+def test_what_a_product_must_be_kept_for(w):
+    """The message says what the product takes, not the walk, and what to write."""
+    args = {name: wire.argument(np.broadcast_to(np.zeros(1), shape)) for name, shape in {"x": (1, 3), "c": (3, 300)}.items()}
+    with pytest.raises(wire.Error) as caught:
+        w.call("job.plan", args=args, outputs=[
+            {"expr": "p = (x + uniform(size=(100000, 3), seed=1)) @ c; p - mean(p)"}])
+    assert caught.value.code == "too-large-for-pool" and "m = mean(a @ b) for a @ b - m" in str(caught.value)
+    assert int(str(caught.value).split(" needs ")[1].split()[0]) > 100000 * 300 * 8
+
+
 def test_float32_is_added_in_float32_only_within_some_rows(w):
     """Ones after a large number would be lost for good, were all rows added in float32."""
     x = np.ones((5000, 3), "f4")
