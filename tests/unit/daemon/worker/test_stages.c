@@ -21,15 +21,16 @@
 #define MIB          (UINT64_C(1) << 20)
 #define SEALS        (F_SEAL_SHRINK | F_SEAL_GROW)
 #define ROWS         INT64_C(620)
-#define DEPTH        INT64_C(130)
-#define INNER        INT64_C(301)
+#define DEPTH        INT64_C(33)
+#define INNER        INT64_C(67)
 #define WIDTH        INT64_C(2200)
 #define CHECKED_STEP 9 /* of the rows of `first`, since that is much work */
 
 /* Products go in several tiles. A device's blocks are larger, and that of what is kept is all of
- * it.
+ * it. They have 1024 columns at least, so that it is rows' and columns' numbers that have to be large;
+ * along the depth a few make the same program.
  */
-#define SMALL_POOL_BYTES ((HARNESS_IS_CUDA ? 8 : 4) * MIB)
+#define SMALL_POOL_BYTES ((HARNESS_IS_CUDA ? 4 : 2) * MIB)
 
 enum { A, B, C, N_INPUTS };
 enum { FIRST, SECOND, KEPT_LEFT, KEPT_RIGHT, KEPT, FIRST_LEFT, FIRST_RIGHT, N_OUTPUTS };
