@@ -27,8 +27,8 @@
 #define CHECKED_STEP 9 /* of the rows of `first`, since that is much work */
 
 /* Products go in several tiles. A device's blocks are larger, and that of what is kept is all of
- * it. They have 1024 columns at least, so that it is rows' and columns' numbers that have to be large;
- * along the depth a few make the same program.
+ * it. They have 1024 columns at least, so that it is rows' and columns' numbers that have to be
+ * large; along the depth a few make the same program.
  */
 #define SMALL_POOL_BYTES ((HARNESS_IS_CUDA ? 4 : 2) * MIB)
 
