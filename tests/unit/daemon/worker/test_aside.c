@@ -36,31 +36,24 @@ static void tear_down(struct fixture *f)
     harness_stop(&f->h);
 }
 
-/* Into the array at `place`: one tile, many slices of time. */
-static uint32_t send_long(struct fixture *f, uint64_t id, uint32_t user, unsigned place)
-{
-    const int64_t shape[] = {N_VALUES};
-    struct test_job j;
-    job_init(&j, id);
-    j.user = user;
-    at_region(job_arg(&j, "a", DTYPE_FLOAT64, 1, shape), 1, 0);
-    at_region(job_output_to(&j,
-                            "gamma(a) + gamma(a - 1e-5) + gamma(a - 2e-5) + gamma(a - 3e-5) +"
-                            "gamma(a - 4e-5) + gamma(a - 5e-5) + gamma(a - 6e-5) + gamma(a - 7e-5)",
-                            "r", DTYPE_FLOAT64, 1, shape),
-              1, place * N_BYTES);
-    return harness_send(&f->h, &j);
-}
+/* Of one tile each: a moment; ten slices of time at least; and so long that who sends something
+ * next is in time. */
+#define SHORT  "a * 2" /* but not for the main thread */
+#define SLICES "gamma(a) + gamma(a - 1e-5)"
+#define LONG                                                                                       \
+    "gamma(a) + gamma(a - 1e-5) + gamma(a - 2e-5) + gamma(a - 3e-5) + gamma(a - 4e-5) + "          \
+    "gamma(a - 5e-5) + gamma(a - 6e-5) + gamma(a - 7e-5)"
 
-/* Short, but not for the main thread. */
-static uint32_t send_short(struct fixture *f, uint64_t id, uint32_t user, unsigned place)
+/* Into the array at `place`. */
+static uint32_t send_job(struct fixture *f, uint64_t id, uint32_t user, unsigned place,
+                         const char *expr)
 {
     const int64_t shape[] = {N_VALUES};
     struct test_job j;
     job_init(&j, id);
     j.user = user;
     at_region(job_arg(&j, "a", DTYPE_FLOAT64, 1, shape), 1, 0);
-    at_region(job_output_to(&j, "a * 2", "r", DTYPE_FLOAT64, 1, shape), 1, place * N_BYTES);
+    at_region(job_output_to(&j, expr, "r", DTYPE_FLOAT64, 1, shape), 1, place * N_BYTES);
     return harness_send(&f->h, &j);
 }
 
@@ -92,9 +85,9 @@ Test(aside, others_go_before_the_rest_of_a_long_tile)
 {
     struct fixture f;
     set_up(&f, 1);
-    uint32_t first = send_long(&f, 1, 1000, 1);
-    uint32_t second = send_long(&f, 2, 1000, 2);
-    uint32_t quick = send_short(&f, 3, 2000, 3);
+    uint32_t first = send_job(&f, 1, 1000, 1, LONG);
+    uint32_t second = send_job(&f, 2, 1000, 2, LONG);
+    uint32_t quick = send_job(&f, 3, 2000, 3, SHORT);
     cr_assert(eq(u32, next_answer(&f, 0), quick));
     cr_assert(eq(u32, next_answer(&f, 0), first), "of one user the first, which was begun");
     cr_assert(eq(u32, next_answer(&f, 0), second));
@@ -109,7 +102,7 @@ Test(aside, equal_jobs_of_a_user_end_in_the_order_of_arrival)
     uint32_t ids[5];
     set_up(&f, 1);
     for (unsigned i = 0; i < 5; i++)
-        ids[i] = send_long(&f, i + 1, 1000, i + 1);
+        ids[i] = send_job(&f, i + 1, 1000, i + 1, SLICES);
     for (unsigned i = 0; i < 5; i++)
         cr_assert(eq(u32, next_answer(&f, 0), ids[i]));
     tear_down(&f);
@@ -119,12 +112,12 @@ Test(aside, many_users_long_tiles_take_turns_and_keep_their_bits)
 {
     struct fixture f;
     set_up(&f, 2);
-    (void)send_long(&f, 1, 1000, 1);
+    (void)send_job(&f, 1, 1000, 1, SLICES);
     (void)next_answer(&f, 0); /* alone */
     for (unsigned i = 2; i < N_PLACES; i++)
-        (void)send_long(&f, i, 1000 + i, i);
+        (void)send_job(&f, i, 1000 + i, i, SLICES);
     for (unsigned i = 0; i < 40; i++)
-        (void)send_short(&f, 100 + i, 3000 + i % 3, 1);
+        (void)send_job(&f, 100 + i, 3000 + i % 3, 1, SHORT);
     for (unsigned i = 2; i < N_PLACES + 40; i++)
         (void)next_answer(&f, 0);
     for (unsigned i = 3; i < N_PLACES; i++)
@@ -138,8 +131,8 @@ Test(aside, what_is_put_aside_can_be_cancelled)
     struct fixture f;
     set_up(&f, 1);
     for (unsigned i = 1; i < N_PLACES; i++)
-        (void)send_long(&f, i, 1000 + i, i);
-    uint32_t quick = send_short(&f, 100, 2000, 1);
+        (void)send_job(&f, i, 1000 + i, i, LONG);
+    uint32_t quick = send_job(&f, 100, 2000, 1, SHORT);
     cr_assert(eq(u32, next_answer(&f, 0), quick)); /* by now some tile has been put aside */
     for (unsigned i = 1; i < N_PLACES; i++)
         harness_cancel(&f.h, i);
@@ -147,7 +140,7 @@ Test(aside, what_is_put_aside_can_be_cancelled)
         (void)next_answer(&f, GAD_CANCELLED);
     cr_assert(zero(u64, harness_stat(&f.h, "jobs")));
     cr_assert(zero(u64, harness_stat(&f.h, "threads_busy")));
-    (void)send_short(&f, 200, 2000, 1);
+    (void)send_job(&f, 200, 2000, 1, SHORT);
     (void)next_answer(&f, 0); /* nobody has lost his place */
     tear_down(&f);
 }
@@ -159,17 +152,17 @@ Test(aside, long_tiles_begin_when_cancelled_ones_are_over)
     struct fixture f;
     set_up(&f, 1);
     for (unsigned i = 0; i < 20; i++)
-        (void)send_long(&f, 1 + i, 1000 + i, 1);
-    uint32_t quick = send_short(&f, 100, 2000, 2);
+        (void)send_job(&f, 1 + i, 1000 + i, 1, LONG);
+    uint32_t quick = send_job(&f, 100, 2000, 2, SHORT);
     cr_assert(eq(u32, next_answer(&f, 0), quick));
     for (unsigned i = 0; i < 10; i++)
-        (void)send_short(&f, 101 + i, 2000, 2); /* so that turns go round */
+        (void)send_job(&f, 101 + i, 2000, 2, SHORT); /* so that turns go round */
     for (unsigned i = 0; i < 10; i++)
         (void)next_answer(&f, 0);
     for (unsigned i = 0; i < 20; i++)
         harness_cancel(&f.h, 1 + i);
-    (void)send_long(&f, 200, 3000, 3);
-    (void)send_long(&f, 201, 3001, 4);
+    (void)send_job(&f, 200, 3000, 3, LONG);
+    (void)send_job(&f, 201, 3001, 4, LONG);
     cr_assert(ge(uint, count_done(&f, 22), 2));
     cr_assert(zero(int, memcmp(f.values + 3 * N_VALUES, f.values + 4 * N_VALUES, N_BYTES)));
     tear_down(&f);
@@ -180,8 +173,8 @@ Test(aside, a_worker_leaves_in_the_middle_of_them)
     struct fixture f;
     set_up(&f, 2);
     for (unsigned i = 1; i < N_PLACES; i++)
-        (void)send_long(&f, i, 1000 + i, i);
-    (void)send_short(&f, 100, 2000, 1);
+        (void)send_job(&f, i, 1000 + i, i, LONG);
+    (void)send_job(&f, 100, 2000, 1, SHORT);
     (void)next_answer(&f, 0);
     tear_down(&f);
 }
