@@ -79,9 +79,33 @@ static int read_type(struct source *source, struct gad_error *error)
     return GAD_BAD_DTYPE;
 }
 
+/* MATLAB stores an empty array as its shape. */
+static bool is_shape_alone(hid_t dataset)
+{
+    uint8_t is_empty = 0;
+    if (H5Aexists(dataset, "MATLAB_empty") <= 0)
+        return false;
+    _cleanup_hid_ hid_t attribute = H5Aopen(dataset, "MATLAB_empty", H5P_DEFAULT);
+    _cleanup_hid_ hid_t space = attribute > 0 ? H5Aget_space(attribute) : H5I_INVALID_HID;
+    return space > 0 && H5Sget_simple_extent_npoints(space) == 1 &&
+           H5Aread(attribute, H5T_NATIVE_UINT8, &is_empty) >= 0 && is_empty;
+}
+
+static int refuse_shape_alone(const struct source *source, struct gad_error *error)
+{
+    error_set(error, GAD_BAD_SHAPE, source->name,
+              "'%.200s' is an empty array of MATLAB: the numbers in the file are its shape",
+              source->spec->dataset);
+    error_expected(error, "an array with elements");
+    error_found(error, "the attribute MATLAB_empty");
+    return GAD_BAD_SHAPE;
+}
+
 static int read_shape(struct source *source, struct gad_error *error)
 {
     hsize_t dims[H5S_MAX_RANK];
+    if (is_shape_alone(source->dataset))
+        return refuse_shape_alone(source, error);
     _cleanup_hid_ hid_t space = H5Dget_space(source->dataset);
     int ndim = space > 0 ? H5Sget_simple_extent_ndims(space) : -1;
     if (ndim < 0 || ndim > ARRAY_MAX_NDIM || H5Sget_simple_extent_type(space) == H5S_NULL ||

@@ -85,6 +85,16 @@ def test_what_h5py_calls_enums_and_bit_fields(gd, tmp_path):
         assert read(f"b{bits}") == [0, 1, (1 << bits) - 2]
 
 
+def test_empty_arrays_of_matlab_are_no_numbers(gd, tmp_path):
+    """Their shape is what is stored."""
+    with h5py.File(tmp_path / "e.mat", "w", userblock_size=512) as file:
+        for name, is_empty in (("e", 1), ("full", 0)):
+            file.create_dataset(name, data=np.array([0, 3], "u8")).attrs["MATLAB_empty"] = np.uint8(is_empty)
+    with pytest.raises(gd.errors.BadShape, match="empty array of MATLAB"):
+        gd.open(f"{tmp_path}/e.mat:/e")
+    assert np.asarray(gd.open(f"{tmp_path}/e.mat:/full")).tolist() == [0, 3]
+
+
 TIMES = """
 import sys, numpy, tables
 with tables.open_file(sys.argv[1], "w") as file:
