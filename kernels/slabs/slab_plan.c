@@ -20,7 +20,7 @@
 #include "proto/util.h"
 
 #define LANE_BYTES    (64 * 1024) /* of X */
-#define LANE_MAX_ROW  (8 * 1024)  /* bytes */
+#define LANE_MAX_ROW  (8 * 1024)  /* bytes: LANE_BYTES are ROW_UNIT of them */
 #define LANE_MAX_SUMS (96 * 1024)
 #define LANE_MAX_ROWS 1024
 #define SLAB_BYTES    (1024 * 1024)      /* by blocks, at least */
@@ -276,13 +276,13 @@ static int64_t widest_row(const struct program_slab *slab, int64_t row_bytes)
 {
     for (unsigned i = 0; i < slab->n_values; i++)
         if (slab->values[i].kind == SLAB_OF_ROWS)
-            row_bytes = max_i64(row_bytes, slab->values[i].n_columns * (int64_t)sizeof(double));
+            row_bytes = max_i64(
+                row_bytes, mul_saturating_i64(slab->values[i].n_columns, (int64_t)sizeof(double)));
     return row_bytes;
 }
 
 static void choose_lanes(struct plan_slab *s, int64_t row_bytes)
 {
-    row_bytes = widest_row(s->whole, row_bytes);
     s->slab_rows = min_i64(LANE_BYTES / row_bytes / ROW_UNIT * ROW_UNIT, LANE_MAX_ROWS);
     s->slab_rows = s->reduced_rows = min_i64(s->slab_rows, s->n_rows);
     s->fold_rows = LANE_FOLD;
@@ -435,9 +435,10 @@ int planner_cut_slab(struct planner *p, unsigned index)
                             .n_operations = n_operations(slab)};
     set_sections(p->program, s);
     set_passes(s);
-    s->is_by_lanes = row_bytes <= LANE_MAX_ROW && kind_bytes(slab, SLAB_SUM) <= LANE_MAX_SUMS;
+    int64_t widest_bytes = widest_row(slab, row_bytes);
+    s->is_by_lanes = widest_bytes <= LANE_MAX_ROW && kind_bytes(slab, SLAB_SUM) <= LANE_MAX_SUMS;
     if (s->is_by_lanes) {
-        choose_lanes(s, row_bytes);
+        choose_lanes(s, widest_bytes);
     } else {
         choose_blocks(s, x, row_bytes, p->room.product_bytes);
         choose_mapped(p, s, x, row_bytes);

@@ -64,23 +64,27 @@ static void blame_deepest(struct compiler *c)
     c->argument = request_output_name(&c->request->outputs[deepest], deepest, c->unnamed);
 }
 
-static unsigned n_slab_results(const struct schedule *s)
+unsigned schedule_n_results(const struct schedule *s)
 {
-    unsigned n = 0;
+    unsigned n = (unsigned)s->n_reductions + s->n_products;
     for (unsigned i = 0; i < s->n_slabs; i++)
         n += s->slabs[i].slab.n_values;
     return n;
 }
 
+static int refuse_results(struct compiler *c)
+{
+    blame_deepest(c);
+    int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
+    error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
+    return r;
+}
+
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
     const struct graph_node *n = &c->graph.nodes[index];
-    if (s->n_reductions + s->n_products + n_slab_results(s) >= PROGRAM_MAX_REDUCTIONS) {
-        blame_deepest(c);
-        int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, 0, "too many reductions");
-        error_expected(c->error, "at most %d", PROGRAM_MAX_REDUCTIONS);
-        return r;
-    }
+    if (schedule_n_results(s) >= PROGRAM_MAX_REDUCTIONS)
+        return refuse_results(c);
     s->n_reductions++;
     s->roots[s->n_roots++] = (struct root){.node = n->src[0],
                                            .weights = n->n_src > 1 ? n->src[1] : NODE_NONE,
@@ -123,6 +127,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
     }
     if (r)
         return r;
+    if (schedule_n_results(s) > PROGRAM_MAX_REDUCTIONS) /* products have been added unasked */
+        return refuse_results(c);
     product_passes_place(c, s);
     slabs_place(s);
     return 0;

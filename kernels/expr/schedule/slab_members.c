@@ -32,7 +32,7 @@
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
 #define MAX_KEPT_CELLS    (INT64_C(1) << 20) /* that a stage of its own may leave for others */
-#define MAX_BINS          4096
+#define MAX_BINS          4096               /* of a histogram, which each lane has whole */
 #define MAX_CHAIN_CELLS   (INT64_C(1) << 19) /* of an operand, where it would leave more */
 
 static const struct shape *shape_of(const struct graph *g, uint16_t node)

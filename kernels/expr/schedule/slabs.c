@@ -250,7 +250,7 @@ static int add_reduction(struct builder *b, uint16_t index)
         return 0;
     }
     int r = node_of_value(b, src, own.src[0], &own.src[0]);
-    own.n_src = 0;
+    own.n_src = own.state = 0;       /* nobody needs it, should the slab be too large after all */
     own.src[1] = own.src[2] = index; /* else it would be the node itself */
     if (r == 0 && gives_rows)
         r = graph_find_or_add(b->c, &own, &target);
@@ -436,12 +436,17 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
         return r;
     if (!b.is_too_large)
         take_outputs(&b);
+    b.is_too_large |= schedule_n_results(s) + b.own->slab.n_values > PROGRAM_MAX_REDUCTIONS;
     if (b.is_too_large) {
         s->n_roots = n_roots;
         s->n_reductions = n_reductions;
-        for (unsigned i = 0; i < n_roots; i++)
-            if (s->roots[i].slab == b.number)
-                s->roots[i].slab = 0;
+        for (unsigned i = 0; i < n_roots; i++) {
+            struct root *root = &s->roots[i];
+            if (root->slab != b.number)
+                continue;
+            root->slab = root->part = 0;
+            root->level = c->graph.nodes[root->node].level;
+        }
         return 0;
     }
     number_parts(&b);

@@ -63,6 +63,17 @@ def run(w, texts, args):
                   outputs=[{"expr": text} for text in texts])
 
 
+def computed(w, texts, args, like):
+    """The outputs, which lie in regions as large as these."""
+    held = Held(w, **args, **{f"out{i}": np.zeros_like(one) for i, one in enumerate(like)})
+    try:
+        w.call("job.run", args={name: held.at(name) for name in args},
+               outputs=[{"expr": text, "to": held.at(f"out{i}")} for i, text in enumerate(texts)])
+        return [held[f"out{i}"].copy() for i in range(len(texts))]
+    finally:
+        held.leave()
+
+
 @pytest.mark.parametrize("texts", JOBS, ids=lambda texts: texts[-1])
 def test_values(w, texts):
     for shape in SHAPES:
@@ -244,6 +255,39 @@ def test_what_a_large_product_is_reduced_to(w, shape):
                 assert plan["carry_bytes"] < shape[0] * shape[2] * 8 / 1.5, (text, plan["carry_bytes"])
             np.testing.assert_allclose(held["out"], expected, rtol=1e-9, atol=1e-9, err_msg=text)
             held.leave()
+
+
+@pytest.mark.parametrize("n_columns", [1023, 1024, 1025, 5000])
+def test_what_is_made_of_rows_may_be_wider_than_x(w, n_columns):
+    """At and beyond the widest row of which a lane's slab has eight."""
+    args = matrices("f8", 3000, 2, 1, 2)
+    args["row"], args["g"] = args["row"][:1] + np.zeros((1, n_columns)), np.ones((n_columns, 2)) / n_columns
+    texts = ["x.T @ (x @ c)", "maximum((x @ c) * row, 0) @ g", "max((x @ c) * row, axis=0)"]
+    for at in (slice(0, 1), slice(1, 2), slice(0, 3)):
+        given = used(texts[at], args)
+        expected = exact(texts[at], given)
+        for got, one in zip(computed(w, texts[at], given, expected), expected, strict=True):
+            np.testing.assert_allclose(got, one, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [8, 20, 24, 26, 27, 28, 29, 30, 32, 40, 60, 61, 62, 70])
+def test_reductions_of_a_walk_are_counted(w, n):
+    """Along rows each takes two of the 64: those that do not fit are computed otherwise, or refused."""
+    functions = ("max", "min", "prod", "argmax", "argmin", "var", "count_nonzero")
+    args = {f"c{i}": np.cos(np.arange(6.0) + i).reshape(2, 3) for i in range(10)}
+    args["x"] = np.sin(np.arange(100.0)).reshape(50, 2)
+    terms = [f"{functions[i % 7]}(x @ c{i // 7}, axis=1)" for i in range(n)]
+    texts = ["x.T @ (x @ c0)", " + ".join(terms)]
+    given = used(texts, args)
+    names = {name: getattr(np, name) for name in functions}
+    expected = [eval(text, names, given) for text in texts]
+    try:
+        results = computed(w, texts, given, expected)
+    except wire.Error as error:
+        assert error.code == "limit-exceeded" and n > 32, str(error)
+        return
+    for got, one in zip(results, expected, strict=True):
+        np.testing.assert_allclose(got, one, rtol=1e-12, atol=1e-12)
 
 
 def test_what_a_product_must_be_kept_for(w):
