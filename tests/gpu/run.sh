@@ -118,6 +118,33 @@ first_result() {
             "a program that opens the device %.2f s\t%.2f\t\n", ours, floor, ours / floor }'
 }
 
+# What the driver says that the worker has of the device's memory, beside what the worker says.
+device_memory() {
+    need_device || return 77
+    if ! command -v nvidia-smi >/dev/null; then
+        echo "there is no nvidia-smi"
+        return 77
+    fi
+    # shellcheck disable=SC2016
+    with_daemon sh -c 'gpuarrayctl run "sqrt(x)" x=4 && gpuarrayctl info --json >"$0/info" &&
+        nvidia-smi --query-compute-apps=pid,used_gpu_memory --format=csv,noheader,nounits >"$0/held"' "$work" ||
+        return
+    "$python" - "$work/info" "$work/held" <<'PYTHON'
+import json
+import sys
+
+engine = next(e for e in json.load(open(sys.argv[1]))["engines"] if e["name"].startswith("cuda"))
+held = dict(line.replace(" ", "").strip().split(",", 1) for line in open(sys.argv[2]) if "," in line)
+theirs = held.get(str(engine["pid"]), "")
+if not theirs.isdigit():
+    print("the driver does not say what the worker has, as in a container")
+    sys.exit(77)
+ours = engine["process_device_bytes"] / 2**20
+print(f"RESULT\tdevice's memory that the worker says it has ({engine['memory']['process_source']})\t{ours:.0f} MiB\t"
+      f"nvidia-smi {theirs} MiB\t{ours / float(theirs):.2f}\t1.00")
+PYTHON
+}
+
 # sanitize TOOL FILTER [OPTION]: NVIDIA's checker over a part of the runner.
 sanitize() {
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -222,11 +249,12 @@ mkdir -p "$logs"
 # shellcheck disable=SC2086
 step "kernels, rates" 45 "$check" --bench $bench
 part "streaming" 60 with_daemon "$build/tests/gpu/stream$double" "$threads" "$mib" "$work" \
-    "$python" "$here/tests/gpu/cupy_peer.py"
+    "$python" "$here/tests/gpu/array_peers.py"
 part "matrix products" 90 with_options "--pinned-bytes ${product_mib}M" "$build/tests/gpu/product$double" \
     "$product_mib"
 part "small jobs" 15 small_job
 part "the first result" 15 first_result
+part "device's memory" 15 device_memory
 part "chunk sizes" 40 chunk_sizes "$chunk_mib" 2 4 8 16
 part "streaming with large memory" 40 streams_with "$large" "$mib"
 step "kernels, all functions" 60 "$check"

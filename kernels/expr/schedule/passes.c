@@ -64,11 +64,12 @@ static void blame_deepest(struct compiler *c)
     c->argument = request_output_name(&c->request->outputs[deepest], deepest, c->unnamed);
 }
 
-unsigned schedule_n_results(const struct schedule *s)
+unsigned schedule_n_results(const struct schedule *s, unsigned n_slabs)
 {
     unsigned n = (unsigned)s->n_reductions + s->n_products;
-    for (unsigned i = 0; i < s->n_slabs; i++)
-        n += s->slabs[i].slab.n_values;
+    for (unsigned i = 0; i < n_slabs; i++)
+        for (unsigned k = 0; k < s->slabs[i].slab.n_values; k++)
+            n += s->slabs[i].slab.values[k].has_reduction;
     return n;
 }
 
@@ -83,7 +84,7 @@ static int refuse_results(struct compiler *c)
 static int add_reduction(struct compiler *c, struct schedule *s, uint16_t index)
 {
     const struct graph_node *n = &c->graph.nodes[index];
-    if (schedule_n_results(s) >= PROGRAM_MAX_REDUCTIONS)
+    if (schedule_n_results(s, s->n_slabs) >= PROGRAM_MAX_REDUCTIONS)
         return refuse_results(c);
     s->n_reductions++;
     s->roots[s->n_roots++] = (struct root){.node = n->src[0],
@@ -127,7 +128,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
     }
     if (r)
         return r;
-    if (schedule_n_results(s) > PROGRAM_MAX_REDUCTIONS) /* products have been added unasked */
+    if (schedule_n_results(s, s->n_slabs) >
+        PROGRAM_MAX_REDUCTIONS) /* products have been added unasked */
         return refuse_results(c);
     product_passes_place(c, s);
     slabs_place(s);

@@ -83,8 +83,8 @@ int product_passes_finish(struct compiler *c, const struct schedule *s,
 /* product_passes.c: whether b is a transposed, element for element. */
 int product_passes_mirror(struct compiler *c, uint16_t a, uint16_t b, bool *ret) GAD_MUST_CHECK;
 
-/* passes.c: how many of PROGRAM_MAX_REDUCTIONS at most; of a walk by slabs one for each value. */
-unsigned schedule_n_results(const struct schedule *s);
+/* passes.c: how many of PROGRAM_MAX_REDUCTIONS are taken, by so many of the walks by slabs, too. */
+unsigned schedule_n_results(const struct schedule *s, unsigned n_slabs);
 
 /* slabs.c: which products are steps of slabs, when all outputs are roots and the state says which
  * nodes are needed. slab_results.c: what these store to; what the draft says of them, behind all

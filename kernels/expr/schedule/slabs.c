@@ -37,6 +37,7 @@ struct builder {
     unsigned n_parts;
     uint8_t kinds[PROGRAM_MAX_PASSES]; /* of parts, enum slab_pass_kind */
     uint16_t shapes[PROGRAM_MAX_PASSES];
+    unsigned n_nodes; /* before */
     bool is_too_large;
 };
 
@@ -420,13 +421,27 @@ static int start(struct builder *b, const struct slab_search *search)
     return 0;
 }
 
-/* Where it is too large, everything is as if it had not been tried. */
+/* Results of what is needed and no part of the walk: they are counted when it is there. */
+static unsigned n_other_results(const struct builder *b)
+{
+    const struct graph *g = &b->c->graph;
+    unsigned n = 0;
+    for (unsigned i = 0; i < b->n_nodes; i++)
+        n += g->nodes[i].state && g->nodes[i].slab == 0 &&
+             (g->nodes[i].kind == NODE_REDUCTION || g->nodes[i].kind == NODE_PRODUCT) &&
+             !(b->search->flags[i] & SLAB_IS_MEMBER);
+    return n;
+}
+
+/* Where it is too large, everything is as if it had not been tried, but for nodes that nobody
+ * needs. */
 static int build(struct compiler *c, struct schedule *s, const struct slab_search *search)
 {
     struct builder b = {.c = c,
                         .s = s,
                         .search = search,
                         .own = &s->slabs[s->n_slabs],
+                        .n_nodes = c->graph.n_nodes,
                         .number = (uint8_t)(s->n_slabs + 1)};
     uint16_t n_roots = s->n_roots, n_reductions = s->n_reductions;
     int r = start(&b, search);
@@ -436,8 +451,11 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
         return r;
     if (!b.is_too_large)
         take_outputs(&b);
-    b.is_too_large |= schedule_n_results(s) + b.own->slab.n_values > PROGRAM_MAX_REDUCTIONS;
+    b.is_too_large |=
+        schedule_n_results(s, s->n_slabs + 1u) + n_other_results(&b) > PROGRAM_MAX_REDUCTIONS;
     if (b.is_too_large) {
+        for (unsigned i = b.n_nodes; i < c->graph.n_nodes; i++)
+            c->graph.nodes[i].state = 0;
         s->n_roots = n_roots;
         s->n_reductions = n_reductions;
         for (unsigned i = 0; i < n_roots; i++) {

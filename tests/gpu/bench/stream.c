@@ -1,7 +1,7 @@
 /* Streaming expressions through a device, from regions and from files in the page cache, beside
  * what bounds them: a plain pinned copy of the same bytes over the link, both ways at once, and the
- * host's copy of the same bytes on as many threads as the daemon has; and beside CuPy. In turns,
- * medians of ROUNDS.
+ * host's copy of the same bytes on as many threads as the daemon has; and beside CuPy and
+ * PyTorch. In turns, medians of ROUNDS.
  *
  * The limit of a job from regions is the slower of the link's copy and the host's. Of one from
  * files the host's part is reading the files into buffers, and copying the result.
@@ -43,6 +43,14 @@ struct expression {
     const char *text, *name;
     unsigned n_inputs;
 };
+
+static const struct {
+    const char *way, *name; /* of the script; in the table */
+} peer_ways[] = {{"whole", "CuPy, the whole array at once"},
+                 {"chunked", "CuPy, in chunks as a user would write it"},
+                 {"torch", "PyTorch, the whole array at once"}};
+
+#define N_PEERS (int)(sizeof(peer_ways) / sizeof(peer_ways[0]))
 
 static const struct expression expressions[] = {{"sqrt(a)", "sqrt", 1},
                                                 {"a * b + c", "multiply-add", 3}};
@@ -155,17 +163,16 @@ static void print_peer(const char *what, const struct bulk_peer *peer, double *s
     if (!peer->pid)
         return;
     double theirs = bulk_median(seconds, ROUNDS);
-    printf("RESULT\t  the same with CuPy, %s\t%.4f s\t-\t%.2f times ours\t-\n", what, theirs,
+    printf("RESULT\t  the same with %s\t%.4f s\t-\t%.2f times ours\t-\n", what, theirs,
            theirs / us);
 }
 
 static void bench_job(struct bench *b, const struct expression *e, bool is_files)
 {
     static const char *const names[] = {"a", "b", "c"};
-    static const char *const ways[] = {"whole", "chunked"};
-    double ours[ROUNDS], link[ROUNDS], host[ROUNDS], theirs[2][ROUNDS] = {{0}};
+    double ours[ROUNDS], link[ROUNDS], host[ROUNDS], theirs[N_PEERS][ROUNDS] = {{0}};
     struct gad_argument args[MAX_INPUTS] = {{.name = NULL}};
-    struct bulk_peer peers[2] = {{0}};
+    struct bulk_peer peers[N_PEERS] = {{0}};
     for (unsigned i = 0; i < e->n_inputs; i++)
         args[i] =
             (struct gad_argument){.name = names[i], .array = is_files ? b->files[i] : b->arrays[i]};
@@ -174,13 +181,13 @@ static void bench_job(struct bench *b, const struct expression *e, bool is_files
         .n_args = e->n_inputs, .args = args, .n_outputs = 1, .outputs = &output, .engine = "cuda"};
     double first = bulk_run_job(b->client, &job);
     check_result(b, e);
-    for (int p = 0; p < 2 && !is_files; p++)
-        start_peer(b, e, ways[p], &peers[p]);
+    for (int p = 0; p < N_PEERS && !is_files; p++)
+        start_peer(b, e, peer_ways[p].way, &peers[p]);
     for (int i = 0; i < ROUNDS; i++) {
         link[i] = link_seconds(&b->link, e->n_inputs * b->n_bytes, b->n_bytes);
         host[i] = host_seconds(b, e->n_inputs, is_files);
         ours[i] = bulk_run_job(b->client, &job);
-        for (int p = 0; p < 2; p++)
+        for (int p = 0; p < N_PEERS; p++)
             theirs[p][i] = peers[p].pid ? bulk_peer_round(&peers[p]) : 0;
     }
     check_result(b, e);
@@ -190,9 +197,8 @@ static void bench_job(struct bench *b, const struct expression *e, bool is_files
            "host's copy on %u threads %.4f s\t%.2f\tat least %.2f\n",
            e->text, is_files ? "files in the page cache" : "regions", b->n_bytes >> 20, first, us,
            l, bulk_n_threads, h, limit / us, TARGET);
-    for (int p = 0; p < 2; p++) {
-        print_peer(p ? "in chunks as a user would write it" : "the whole array at once", &peers[p],
-                   theirs[p], us);
+    for (int p = 0; p < N_PEERS; p++) {
+        print_peer(peer_ways[p].name, &peers[p], theirs[p], us);
         bulk_peer_end(&peers[p]);
     }
     fflush(stdout);

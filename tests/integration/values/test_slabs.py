@@ -290,6 +290,18 @@ def test_reductions_of_a_walk_are_counted(w, n):
         np.testing.assert_allclose(got, one, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [10, 17, 18, 20, 24])
+def test_a_walk_leaves_room_for_what_is_reduced_behind_it(w, n):
+    functions = ("max", "min", "prod", "argmax")
+    args = {f"c{i}": np.cos(np.arange(12.0) + i).reshape(4, 3) for i in range(6)}
+    args["x"] = np.sin(np.arange(8000.0)).reshape(2000, 4)
+    text = " + ".join(["sum(x.T @ (x @ c0))"] + [f"sum({functions[i % 4]}(x @ c{i // 4}, axis=1))" for i in range(n)])
+    given = used([text], args)
+    names = {name: getattr(np, name) for name in (*functions, "sum")}
+    expected = np.asarray(eval(text, names, given))
+    np.testing.assert_allclose(computed(w, [text], given, [expected])[0], expected, rtol=1e-9)
+
+
 def test_what_a_product_must_be_kept_for(w):
     """The message says what the product takes, not the walk, and what to write."""
     args = {name: wire.argument(np.broadcast_to(np.zeros(1), shape)) for name, shape in {"x": (1, 3), "c": (3, 300)}.items()}

@@ -1,30 +1,46 @@
-"""CuPy's side of tests/gpu/bench/stream.c, run in turns with ours: host arrays to the device, the
-expression, the result back into a host array.
+"""The side of CuPy or PyTorch of tests/gpu/bench/stream.c, run in turns with ours: host arrays to the
+device, the expression, the result back into a host array.
 
-cupy_peer.py whole NAME N      the arrays at once
-cupy_peer.py chunked NAME N    in a loop over chunks with two streams and pinned buffers, as a user
-                               would write it
+array_peers.py whole NAME N      CuPy, the arrays at once
+array_peers.py chunked NAME N    CuPy in a loop over chunks with two streams and pinned buffers, as a
+                                 user would write it
+array_peers.py torch NAME N      PyTorch, the arrays at once
 
 NAME: sqrt or multiply-add; N elements of float32. Writes a line when it is ready; then, for every
-line read, the seconds of one round. Without CuPy it ends at once, and there is no peer.
+line read, the seconds of one round. Without CuPy, PyTorch, or PyTorch's device it ends at once, and
+there is no peer.
 """
 
 import sys
 import time
 
-try:
-    import cupy as cp
-except ImportError:
-    sys.exit(0)
 import numpy as np
 
+try:
+    if sys.argv[1] == "torch":
+        import torch
+        torch.empty(1, device="cuda")
+    else:
+        import cupy as cp
+except (ImportError, AssertionError, RuntimeError):
+    sys.exit(0)
+
 CHUNK = 8 << 20  # elements
-EXPRESSIONS = {"sqrt": (1, lambda a: cp.sqrt(a)), "multiply-add": (3, lambda a, b, c: a * b + c)}
+EXPRESSIONS = {"sqrt": (1, lambda a: (torch if sys.argv[1] == "torch" else cp).sqrt(a)),
+               "multiply-add": (3, lambda a, b, c: a * b + c)}
 
 
 def whole(arrays, result, compute):
     def one_round():
         compute(*[cp.asarray(a) for a in arrays]).get(out=result)
+    return one_round
+
+
+def whole_torch(arrays, result, compute):
+    sources, to = [torch.from_numpy(a) for a in arrays], torch.from_numpy(result)
+
+    def one_round():
+        to.copy_(compute(*[source.to("cuda") for source in sources]))
     return one_round
 
 
@@ -67,7 +83,8 @@ def main():
     n = int(sys.argv[3])
     arrays = [np.arange(n, dtype=np.float32) % 8191 for _ in range(n_inputs)]
     result = np.zeros(n, np.float32)
-    one_round = {"whole": whole, "chunked": chunked}[sys.argv[1]](arrays, result, compute)
+    one_round = {"whole": whole, "chunked": chunked, "torch": whole_torch}[
+        sys.argv[1]](arrays, result, compute)
     one_round()
     print("ready", flush=True)
     for _ in sys.stdin:
