@@ -17,6 +17,11 @@
  *
  * C is written without being read where nothing is added: whatever was there, NaN too, is gone.
  *
+ * OpenBLAS's kernels for AVX-512 copy the last columns of a small product of two matrices by rows,
+ * where they are less than half a vector, into memory that they allocate then and there, and write
+ * to it whether there is any or not. Such columns are multiplied apart (multiply_rest()); all else
+ * is done in buffers that OpenBLAS keeps, for which it waits.
+ *
  * Called by the worker, from any thread.
  */
 #include "kernels/cpu/multiply/multiply.h"
@@ -29,6 +34,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+
+/* Of OpenBLAS's kernels for small products: what is small, from which depth on they copy, the rows
+ * times columns up to which there are some for a right operand that is turned. */
+#define VECTOR_BYTES   64
+#define SMALL_WORK     1e6
+#define LEAST_DEPTH    16
+#define TURNED_EXTENTS 1200
 
 /* A matrix as OpenBLAS wants it. */
 struct blas_operand {
@@ -49,23 +61,6 @@ static struct blas_operand operand_of(const struct cpu_matrix *m, int64_t n_rows
     return (struct blas_operand){is_transposed ? CblasTrans : CblasNoTrans, (blasint)apart};
 }
 
-/* A matrix by columns is its transpose by rows: the right operand comes first then. By rows,
- * float32 would be multiplied by kernels that differ with the extents. */
-static void multiply_floats(const struct multiply_job *j)
-{
-    int64_t item_bytes = (int64_t)dtype_size(j->dtype);
-    struct blas_operand a = operand_of(j->left, j->n_rows, j->depth, item_bytes);
-    struct blas_operand b = operand_of(j->right, j->depth, j->n_columns, item_bytes);
-    blasint m = (blasint)j->n_rows, n = (blasint)j->n_columns, k = (blasint)j->depth;
-    blasint apart = (blasint)(j->row_bytes / item_bytes);
-    if (j->dtype == DTYPE_FLOAT32)
-        cblas_sgemm(CblasColMajor, b.order, a.order, n, m, k, 1, j->right->base, b.apart,
-                    j->left->base, a.apart, j->is_added, (float *)j->result, apart);
-    else
-        cblas_dgemm(CblasColMajor, b.order, a.order, n, m, k, 1, j->right->base, b.apart,
-                    j->left->base, a.apart, j->is_added, (double *)j->result, apart);
-}
-
 static atomic_flag is_taken = ATOMIC_FLAG_INIT;
 
 void multiply_enter(void)
@@ -79,6 +74,92 @@ void multiply_leave(void)
 {
     if (cpu_multiply_is_serial())
         atomic_flag_clear_explicit(&is_taken, memory_order_release);
+}
+
+/* A matrix by columns is its transpose by rows: the right operand comes first then. By rows,
+ * float32 would be multiplied by kernels that differ with the extents. */
+static void multiply_floats(const struct multiply_job *j)
+{
+    int64_t item_bytes = (int64_t)dtype_size(j->dtype);
+    struct blas_operand a = operand_of(j->left, j->n_rows, j->depth, item_bytes);
+    struct blas_operand b = operand_of(j->right, j->depth, j->n_columns, item_bytes);
+    blasint m = (blasint)j->n_rows, n = (blasint)j->n_columns, k = (blasint)j->depth;
+    blasint apart = (blasint)(j->row_bytes / item_bytes);
+    multiply_enter();
+    if (j->dtype == DTYPE_FLOAT32)
+        cblas_sgemm(CblasColMajor, b.order, a.order, n, m, k, 1, j->right->base, b.apart,
+                    j->left->base, a.apart, j->is_added, (float *)j->result, apart);
+    else
+        cblas_dgemm(CblasColMajor, b.order, a.order, n, m, k, 1, j->right->base, b.apart,
+                    j->left->base, a.apart, j->is_added, (double *)j->result, apart);
+    multiply_leave();
+}
+
+static bool kernels_allocate; /* those of this processor */
+
+/* The last columns for which OpenBLAS would allocate. */
+static int64_t n_columns_apart(const struct multiply_job *j)
+{
+    int64_t item_bytes = (int64_t)dtype_size(j->dtype), unit = VECTOR_BYTES / item_bytes;
+    int64_t rest = j->n_columns % unit;
+    bool is_small = (double)j->n_rows * (double)j->n_columns * (double)j->depth <= SMALL_WORK;
+    bool is_by_rows = j->left->column_bytes == item_bytes && j->right->column_bytes == item_bytes;
+    return kernels_allocate && is_small && is_by_rows && rest <= unit / 2 && j->depth >= LEAST_DEPTH
+               ? rest
+               : 0;
+}
+
+/* The same columns of the right operand, side by side along the depth. */
+static struct cpu_matrix turn_columns(const struct multiply_job *j)
+{
+    size_t item_bytes = dtype_size(j->dtype);
+    char *to = j->scratch;
+    for (int64_t column = 0; column < j->n_columns; column++)
+        for (int64_t k = 0; k < j->depth; k++, to += item_bytes)
+            memcpy(to,
+                   (const char *)j->right->base + k * j->right->row_bytes +
+                       column * (int64_t)item_bytes,
+                   item_bytes);
+    return (struct cpu_matrix){j->scratch, (int64_t)item_bytes, j->depth * (int64_t)item_bytes};
+}
+
+/* A small product of few columns: in one call where OpenBLAS has a kernel for it that takes the
+ * columns turned, else one by one. */
+static void multiply_rest(const struct multiply_job *j)
+{
+    int64_t item_bytes = (int64_t)dtype_size(j->dtype);
+    struct multiply_job one = *j;
+    if (j->n_columns > 1 && j->n_columns * j->n_rows <= TURNED_EXTENTS &&
+        j->n_columns * j->depth * item_bytes <= CPU_SCRATCH_BYTES) {
+        struct cpu_matrix turned = turn_columns(j);
+        one.right = &turned;
+        multiply_floats(&one);
+        return;
+    }
+    one.n_columns = 1;
+    for (int64_t column = 0; column < j->n_columns; column++) {
+        struct cpu_matrix right = *j->right;
+        right.base = (const char *)right.base + column * item_bytes;
+        one.right = &right;
+        one.result = j->result + column * item_bytes;
+        multiply_line(&one);
+    }
+}
+
+static void multiply_in_parts(const struct multiply_job *j, int64_t n_apart)
+{
+    int64_t n_first = j->n_columns - n_apart, offset = n_first * (int64_t)dtype_size(j->dtype);
+    struct cpu_matrix right = {(const char *)j->right->base + offset, j->right->row_bytes,
+                               j->right->column_bytes};
+    struct multiply_job first = *j, rest = *j;
+    first.n_columns = n_first;
+    rest.n_columns = n_apart;
+    rest.right = &right;
+    rest.result += offset;
+    if (n_first > 0)
+        multiply_floats(&first);
+    if (n_apart > 0)
+        multiply_rest(&rest);
 }
 
 static void set_zeros(const struct multiply_job *j)
@@ -102,11 +183,8 @@ void cpu_multiply(const struct cpu_engine *engine, enum dtype dtype, int64_t n_r
         multiply_line(&job);
     else if (!dtype_is_float(dtype))
         multiply_blocks(&job);
-    else {
-        multiply_enter();
-        multiply_floats(&job);
-        multiply_leave();
-    }
+    else
+        multiply_in_parts(&job, n_columns_apart(&job));
 }
 
 bool cpu_multiply_is_serial(void)
@@ -124,6 +202,9 @@ void cpu_multiply_init(void)
     snprintf(library, sizeof(library), "%.*s, %s%s", (int)n_chars, config, openblas_get_corename(),
              cpu_multiply_is_serial() ? ", serial: one thread at a time" : "");
     openblas_set_num_threads(1);
+#ifdef __x86_64__
+    kernels_allocate = __builtin_cpu_supports("avx512f");
+#endif
 }
 
 const char *cpu_multiply_library(void)

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define N_TRIALS    60
 #define ARENA_BYTES (400 << 10)
@@ -279,6 +280,47 @@ Test(multiply, nan_and_infinity_pass_through)
     check_not_finite(7, 5);
     check_not_finite(1, 33);
     check_not_finite(33, 1);
+}
+
+/* The product of matrices by rows, added to zeros. */
+static void check_by_rows(enum dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    static char before[ARENA_BYTES];
+    int64_t item = (int64_t)dtype_size(dtype);
+    struct trial t = {.dtype = dtype, .m = m, .n = n, .k = k, .row_bytes = n * item};
+    t.left = (struct cpu_matrix){arenas[0], k * item, item};
+    t.right = (struct cpu_matrix){arenas[1], n * item, item};
+    t.result = arenas[2] + MARGIN;
+    t.is_added = true;
+    memset(arenas[2], 0, ARENA_BYTES);
+    for (int64_t i = 0; i < m * k; i++)
+        draw_element(dtype, arenas[0] + i * item);
+    for (int64_t i = 0; i < k * n; i++)
+        draw_element(dtype, arenas[1] + i * item);
+    memcpy(before, arenas[2], ARENA_BYTES);
+    run(cpu_engine_get(CPU_LEVEL_AVX512), &t);
+    check_trial(&t, before, "avx512");
+}
+
+/* Where there is none, OpenBLAS's kernels for small products would fault. What is large needs
+ * buffers, which they keep. */
+Test(multiply, small_products_take_no_memory)
+{
+    struct rlimit limit;
+    cpu_multiply_init();
+    state = 11;
+    check_by_rows(DTYPE_FLOAT32, 200, 200, 100);
+    cr_assert(getrlimit(RLIMIT_AS, &limit) == 0);
+    const struct rlimit nothing = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    cr_assert(setrlimit(RLIMIT_AS, &nothing) == 0);
+    check_by_rows(DTYPE_FLOAT64, 2, 3, 16000); /* 384 kB: of none that is at hand */
+    check_by_rows(DTYPE_FLOAT32, 2, 7, 14000);
+    check_by_rows(DTYPE_FLOAT32, 3, 23, 4000);
+    check_by_rows(DTYPE_FLOAT64, 2, 2, 25000);
+    check_by_rows(DTYPE_FLOAT64, 700, 3, 60);
+    check_by_rows(DTYPE_FLOAT32, 500, 21, 70);
+    check_by_rows(DTYPE_FLOAT64, 9, 9, 16);
+    cr_assert(setrlimit(RLIMIT_AS, &limit) == 0);
 }
 
 Test(multiply, of_no_depth_sets_zeros_or_adds_nothing)
