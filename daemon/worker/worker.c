@@ -17,6 +17,7 @@
 #include "kernels/expr/programs.h"
 #include "proto/util.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -24,7 +25,6 @@
 #define FRAMES_A_TURN 64
 #define EVENTS_A_TURN 32
 #define KEPT_BYTES    (64u * 1024u) /* for answers; some 500 bytes each */
-#define MEMORY_TRIES  1000u         /* and as many milliseconds */
 #define TAG_SOCKET    UINT64_MAX
 #define TAG_WAKE      (UINT64_MAX - 1)
 
@@ -180,23 +180,35 @@ struct worker *worker_free(struct worker *w)
     return NULL;
 }
 
-int worker_send(struct worker *w)
+static int queue_message(struct worker *w)
 {
     const msgpack_sbuffer *body = &w->writer.buffer;
     int r = conn_send(w->conn, body->data, body->size, NULL, 0);
-    if (r == -ENOMEM)
-        r = conn_send_urgent(w->conn, body->data, body->size);
+    return r == -ENOMEM ? conn_send_urgent(w->conn, body->data, body->size) : r;
+}
+
+/* What was kept for answers has room for this one, or will have when the broker has read some. */
+int worker_send(struct worker *w)
+{
+    struct pollfd broker = {.fd = conn_fd(w->conn), .events = POLLOUT};
+    int r;
+    while ((r = queue_message(w)) == -ENOMEM && conn_n_queued_bytes(w->conn) > 0) {
+        if (poll(&broker, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+        r = conn_flush(w->conn);
+        if (r && r != -EAGAIN)
+            return r;
+    }
     return r == -EINVAL ? -ENOMEM : r;
 }
 
 /* Whoever asked for something that takes much gives it back in a moment; a worker that ends takes
  * everybody's jobs with it. */
-bool worker_waits_for_memory(int r, unsigned *n_tries)
+bool worker_waits_for_memory(int r)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    if (r != -ENOMEM || *n_tries == MEMORY_TRIES)
+    if (r != -ENOMEM)
         return false;
-    ++*n_tries;
     nanosleep(&pause, NULL);
     return true;
 }
@@ -204,17 +216,16 @@ bool worker_waits_for_memory(int r, unsigned *n_tries)
 static int receive_frames(struct worker *w)
 {
     struct frame frame;
-    unsigned n_tries = 0;
     int r;
     do
         r = conn_receive(w->conn);
-    while (worker_waits_for_memory(r, &n_tries));
+    while (worker_waits_for_memory(r));
     if (r && r != -EAGAIN)
         return r;
     for (unsigned i = 0; i < FRAMES_A_TURN; i++) {
         do
             r = conn_next(w->conn, &frame);
-        while (worker_waits_for_memory(r, &n_tries));
+        while (worker_waits_for_memory(r));
         if (r)
             return r == -EAGAIN ? 0 : r;
         r = worker_handle(w, &frame);

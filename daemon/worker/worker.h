@@ -43,11 +43,12 @@ int worker_run(struct worker *w) GAD_MUST_CHECK;
 
 /* Parts of it, called by the loop ------------------------------------------------------------- */
 
-/* What is in the writer. Without memory it goes into room that is held for it. -ENOMEM: it is
- * too large for that, or the writer found none. */
+/* What is in the writer. Without memory it goes into room that is held for it, and waits until
+ * there is some. -ENOMEM: it is too large for all of that, or the writer found none. */
 int worker_send(struct worker *w) GAD_MUST_CHECK;
-/* After something that may have failed with -ENOMEM, and can be done again: whether to. */
-bool worker_waits_for_memory(int r, unsigned *n_tries);
+/* After something that may have failed with -ENOMEM, and can be done again: whether to, a moment
+ * later. */
+bool worker_waits_for_memory(int r);
 
 /* handle.c: one frame of the broker's; its own afterwards. 0 or -errno: the connection is over. */
 int worker_handle(struct worker *w, struct frame *frame_take) GAD_MUST_CHECK;
