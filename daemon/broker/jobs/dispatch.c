@@ -14,7 +14,8 @@
  * own doing has a strike and is a suspect: it runs next, alone, so a second death is its own:
  * `poisoned`. Where a thread of the worker faulted only the job of its tile is a suspect. Where no
  * tile was in hand (it died as it read a message, say) all that were active are suspects.
- * Deaths from outside count for nobody, but not for ever (MAX_ATTEMPTS).
+ * Deaths from outside count for nobody, but not for ever (MAX_LOSSES); those of which another job
+ * is the suspect do not count at all.
  *
  * A job whose client is silent while others wait for its carry is parked (silent_carries.c): it
  * waits at the worker without one, and goes back to the queue when its client is there again.
@@ -41,7 +42,7 @@
 #include <string.h>
 
 #define MAX_STRIKES          2u
-#define MAX_ATTEMPTS         100u
+#define MAX_LOSSES           100u
 #define TURN_NS              UINT64_C(1000000)
 #define PROGRESS_QUEUE_BYTES (256u * 1024u) /* a client that lags gets no more of it */
 
@@ -284,7 +285,7 @@ static enum gad_status judge(const struct job *job)
         return GAD_CANCELLED;
     if (job->n_strikes >= MAX_STRIKES)
         return GAD_POISONED;
-    if (!job->is_restartable || job->n_attempts >= MAX_ATTEMPTS)
+    if (!job->is_restartable || job->n_losses >= MAX_LOSSES)
         return GAD_WORKER_LOST;
     return GAD_OK;
 }
@@ -337,8 +338,9 @@ void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct 
     while (!list_is_empty(active)) {
         struct job *job = job_of(active->prev); /* from the last: each goes to the front */
         bool is_parked = job->item.is_parked;   /* nothing of it was in hand */
-        if (!is_parked && (is_all || is_struck(job, struck, n_struck)))
-            job->n_strikes++;
+        bool is_suspect = is_all || is_struck(job, struck, n_struck);
+        job->n_strikes += !is_parked && is_suspect;
+        job->n_losses += is_suspect || n_struck == 0;
         enum gad_status status = judge(job);
         if (status != GAD_OK)
             end_lost(broker, job, status, cause);

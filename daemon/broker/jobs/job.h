@@ -107,7 +107,7 @@ struct job {
     uint64_t paused_ns; /* since when, if item.is_paused; else when it was let go on last */
     uint64_t idle_ns;   /* for how long it was paused before, less the time in which it went on */
     bool was_deserted;  /* is being cancelled because its owner left */
-    unsigned n_attempts, n_strikes;
+    unsigned n_attempts, n_losses, n_strikes; /* losses: by deaths that were no other job's */
 
     bool is_open; /* of a length that is known at its end: so is n_tiles, which is 0 before */
     uint64_t n_tiles, n_tiles_done, read_bytes, write_bytes;
