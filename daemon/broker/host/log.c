@@ -47,6 +47,7 @@ static struct {
     int own_fd; /* a description of our own, or -1 */
     enum sink sink;
     bool has_priority;
+    bool is_torn; /* the last line went out in part: a disk got full within it */
     enum log_level level;
     uint64_t n_dropped, n_unreported;
     struct log_limit limit;
@@ -117,7 +118,7 @@ void log_close(void)
     close_fd(&state.own_fd);
     state.fd = STDERR_FILENO;
     state.sink = SINK_POLLED;
-    state.has_priority = false;
+    state.has_priority = state.is_torn = false;
 }
 
 void log_set_account(log_account *func, void *userdata)
@@ -191,7 +192,11 @@ static bool emit(const char *line, size_t n_bytes)
             return false;
     }
     int fd = state.own_fd >= 0 ? state.own_fd : state.fd;
-    return write(fd, line, n_bytes) == (ssize_t)n_bytes;
+    if (state.is_torn && write(fd, "\n", 1) != 1)
+        return false;
+    ssize_t n = write(fd, line, n_bytes);
+    state.is_torn = n > 0 && n < (ssize_t)n_bytes;
+    return n == (ssize_t)n_bytes;
 }
 
 static bool is_allowed(enum log_level level, const struct log_fields *fields)

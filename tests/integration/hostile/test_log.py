@@ -1,6 +1,8 @@
 """The log beside a user who fills it, and who would like to be somebody else in it."""
 
+import os
 import re
+import subprocess
 import time
 
 import pytest
@@ -81,3 +83,50 @@ def test_a_name_that_changes_how_a_line_is_read_is_refused(start, name):
             w.call("job.run", label=name, outputs=[{"expr": "a"}],
                    args={"a": wire.argument([1.0])})
     assert caught.value.code == "bad-request"
+
+
+# -- nowhere to write ------------------------------------------------------------------------------
+
+def logging_to(path):
+    """What a daemon is started under, so that it logs there and not to the test's file."""
+    return ["sh", "-c", f'exec "$@" >>{path} 2>&1', "sh"]
+
+
+def many_jobs(w, n):
+    """Each of which has a line of the log, of 2 KiB together."""
+    for ident in [w.send("job.run", label=f"a label {i}", args={"a": wire.argument([1.0])},
+                         outputs=[{"expr": "a + 1"}]) for i in range(n)]:
+        w.reply(ident)
+
+
+def dropped(w):
+    return w.call("server.stats")["log"]["dropped_lines"]
+
+
+def test_a_log_that_takes_nothing(start):
+    daemon = start(args=["--log-level", "info"], under=logging_to("/dev/full"))
+    with daemon.connect() as w:
+        before = dropped(w)
+        many_jobs(w, 8)
+        assert dropped(w) >= before + 8 > 8
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_log_on_a_disk_that_gets_full(start, folder):
+    """Lines are whole or end where the disk did; when there is room, how many are missing is told."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=True)
+    try:
+        other = folder / "other"
+        other.write_bytes(bytes((64 << 10) - 4096))  # a page is left, which ends within a line
+        daemon = start(args=["--log-level", "info"], under=logging_to(folder / "log"))
+        with daemon.connect() as w:
+            many_jobs(w, 40)
+            assert dropped(w) > 0
+            other.unlink()
+            many_jobs(w, 1)
+        text = (folder / "log").read_text()
+        assert re.search(r"^gpuarrayd: warn: log: \d+ lines found no room$", text, re.M), text
+        assert all(line.startswith("gpuarrayd: ") for line in text.splitlines()), text
+        assert len(re.findall(r"^gpuarrayd: info: job: done ", text, re.M)) < 41
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
