@@ -5,7 +5,9 @@ import collections
 import json
 import os
 import signal
+import stat
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -135,6 +137,24 @@ def test_the_ring_forgets_the_oldest(start):
             raise AssertionError("it never forgot")
         lost = Trace(daemon.ctl("trace", w.call("job.list")[0]["job"]).stdout)
         assert lost.about["complete"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_keeps_the_trace_that_was_there(daemon, tmp_path):
+    with daemon.connect() as w:
+        job = run_big(w, tmp_path)[0]
+    full = tmp_path / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", full], check=True)
+    try:
+        (full / "trace.json").write_text("the one before")
+        for name in (full / "trace.json", "/dev/full"):
+            done = daemon.ctl("trace", job, "-o", name, check=False)
+            assert done.returncode == 1 and "[no-space]" in done.stderr and str(name) in done.stderr
+        assert os.listdir(full) == ["trace.json"] and (full / "trace.json").read_text() == "the one before"
+        assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+    finally:
+        subprocess.run(["umount", "-l", full], check=True)
 
 
 def foreign(path, job):

@@ -1,6 +1,7 @@
 """The worker dies in the middle: from outside all jobs complete, a poisonous job fails alone."""
 
 import os
+import re
 import signal
 import tempfile
 import time
@@ -47,6 +48,25 @@ def test_killed_from_outside_all_jobs_complete(start, source, number):
             assert len(bits) == 1 and (want is None or bits == want)
             want = bits
         daemon.wait_for_restarts(4)
+
+
+def test_the_queue_keeps_its_order(start, source):
+    """What ran begins again before what waited, whatever came in which order and however often."""
+    daemon = start(pool="2M", threads=1, args=["--max-active", "1", "--user-active", "1", "--log-level", "info"])
+    fd, a = source
+    priorities = (1, 0, 0, 1, -1, 0)
+    with daemon.connect() as w:
+        jobs = [w.call("job.submit", fds=[fd], args={"a": described(a, file_at(0))}, priority=priority,
+                       outputs=[{"expr": "sum(exp(sin(a)))"}])["job"] for priority in priorities]
+        for n in range(3):
+            daemon.wait_for_restarts(n)
+            while all(job["state"] != "running" for job in w.call("job.list")):
+                time.sleep(0.005)
+            os.kill(daemon.worker_pid(), signal.SIGKILL)
+        for job in jobs:
+            w.call("job.wait", job=job)
+    done = [int(job) for job in re.findall(r"job: done JOB=(\d+)", daemon.text())]
+    assert done == [job for _, job in sorted(zip([-p for p in priorities], jobs))]
 
 
 def test_regions_survive_the_worker(start):
