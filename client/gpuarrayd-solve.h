@@ -44,8 +44,9 @@ struct gad_solve_options {
 struct gad_solved {
     double sign, log_abs; /**< of the determinant, as numpy.linalg.slogdet(); of gad_cholesky(),
                                too */
-    int64_t place; /**< from 0: the column at which the matrix is singular, or the first leading
-                        minor that is not positive; -1: there is none */
+    int64_t place; /**< from 0: the column at which the matrix is singular, or has an element that
+                        is not finite, or the first leading minor that is not positive; -1: there is
+                        none */
     struct gad_reads reads;
     int64_t width;       /**< of a panel */
     int64_t n_continued; /**< columns that an earlier call had done */
@@ -60,8 +61,9 @@ enum gad_solve_kind { GAD_CHOLESKY, GAD_SOLVE, GAD_INV, GAD_SLOGDET };
  * a: n x n numbers, of which only the lower half is read. No stream.
  * options: not NULL, with one destination of n x n. The half that the factor has not is zeros.
  * ret_solved: how it went, also where the matrix is none such; may be NULL.
- * GAD_SINGULAR: it is not positive definite, or has NaN; `found` has the place. GAD_BAD_SHAPE: a
- * matrix that is not square, or a destination of another shape. GAD_BAD_DTYPE. GAD_NO_SPACE,
+ * GAD_SINGULAR: it is not positive definite; `found` has the place. GAD_BAD_ARGUMENT: NaN or
+ * infinite elements, of which the error names one, as soon as it is read. GAD_BAD_SHAPE: a matrix
+ * that is not square, or a destination of another shape. GAD_BAD_DTYPE. GAD_NO_SPACE,
  * GAD_OVERLAPPING_OUTPUT. GAD_CANCELLED: it was stopped; a checkpoint stays. GAD_BAD_CHECKPOINT:
  * the checkpoint is of something else. GAD_BUSY: another process uses it. GAD_NOT_FOUND: OpenBLAS
  * is not installed. GAD_LIMIT_EXCEEDED: n is beyond 2^30. And those of gad_run(). There is no
@@ -72,7 +74,8 @@ enum gad_status gad_cholesky(struct gad_client *client, struct gad_array *a,
 
 /** The solution of a @ x = b, as numpy.linalg.solve(), by LU with partial pivoting.
  * client, a, options, ret_solved: as of gad_cholesky(), but all of `a` is read unless is_positive.
- * b: of n, or n x m. The destination has its shape.
+ * b: of n, or n x m; what is not finite is in the solution of its column. The destination has its
+ * shape.
  * The statuses of gad_cholesky(); GAD_SINGULAR: a pivot is exactly zero. GAD_LIMIT_EXCEEDED:
  * memory_bytes does not hold n rows of 64 columns. */
 enum gad_status gad_solve(struct gad_client *client, struct gad_array *a, struct gad_array *b,

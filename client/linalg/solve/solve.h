@@ -73,6 +73,11 @@ struct solve_box solve_of_panel(const struct solve *s, int64_t row, int64_t n_ro
                                 int64_t n_columns);
 struct solve_box solve_of_factor(const struct solve *s, int64_t row, int64_t n_rows, int64_t column,
                                  int64_t n_columns);
+/* Of rows of the panel from `at` on, which are to become the matrix's from `row` on, k columns from
+ * `column` on, of a Cholesky factor up to the diagonal: bad-argument: one is not finite, as it is
+ * not in the matrix either. */
+int solve_check_finite(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
+                       int64_t k, struct gad_error *error) GAD_MUST_CHECK;
 /* A step has been done. cancelled: it shall be the last. */
 int solve_tell(struct solve *s, struct gad_error *error) GAD_MUST_CHECK;
 

@@ -28,7 +28,8 @@ static int make_rows(struct solve *s, int64_t at, int64_t row, int64_t n_rows, i
         job.r = solve_of_factor(s, column, k, 0, column);
         job.r.is_transposed = true;
     }
-    return solve_run(s, &job, error);
+    int r = solve_run(s, &job, error);
+    return r ? r : solve_check_finite(s, at, row, n_rows, column, k, error);
 }
 
 /* Of the diagonal tile each strip up to its own last column. */

@@ -101,6 +101,64 @@ int solve_run(struct solve *s, const struct solve_job *job, struct gad_error *er
     return r;
 }
 
+/* ---- what is not finite ---- */
+
+#define LANES 8
+
+/* n, or the first that is not finite. */
+static int64_t n_finite(const double *row, int64_t n)
+{
+    double differences[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            differences[lane] += row[i + lane] - row[i + lane];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += differences[lane];
+    if (isnan(sum))
+        i = 0;
+    while (i < n && isfinite(row[i]))
+        i++;
+    return i;
+}
+
+/* Finite elements may have made it so: only what the matrix has is the caller's. */
+static int refuse_element(struct solve *s, int64_t at, int64_t row, int64_t column,
+                          int64_t at_column, struct gad_error *error)
+{
+    double *element = s->data + at * s->width + at_column, made = *element;
+    const struct solve_job load = {.expr = "float64(c)",
+                                   .c = {s->a, row, 1, column, 1, false},
+                                   .to = {s->panel, at, 1, at_column, 1, false}};
+    int r = solve_run(s, &load, error);
+    double value = *element;
+    *element = made;
+    if (r || isfinite(value))
+        return r;
+    s->solved.place = column;
+    const char *kind = isnan(value) ? "nan" : "infinite";
+    error_set(error, GAD_BAD_ARGUMENT, "a",
+              "a: element [%lld, %lld] is %s: such a matrix has no factor", (long long)row,
+              (long long)column, kind);
+    error_expected(error, "finite numbers");
+    error_found(error, "%s at [%lld, %lld]", kind, (long long)row, (long long)column);
+    return GAD_BAD_ARGUMENT;
+}
+
+int solve_check_finite(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
+                       int64_t k, struct gad_error *error)
+{
+    for (int64_t i = 0; i < n_rows && !s->only_plans; i++) {
+        int64_t n = s->is_cholesky ? min_i64(k, row + i + 1 - column) : k;
+        int64_t first = n_finite(s->data + (at + i) * s->width, n);
+        if (first < n)
+            return refuse_element(s, at + i, row + i, column + first, first, error);
+    }
+    return 0;
+}
+
+/* ---- telling ---- */
+
 int solve_tell(struct solve *s, struct gad_error *error)
 {
     const struct gad_linalg_run *how = &s->options->run;

@@ -93,6 +93,8 @@ static int make_panel(struct solve *s, int64_t column, int64_t k, struct gad_err
                                    .c = {s->a, 0, s->n, column, k, false},
                                    .to = solve_of_panel(s, 0, s->n, k)};
     int r = solve_run(s, &load, error);
+    if (r == 0)
+        r = solve_check_finite(s, 0, 0, s->n, column, k, error);
     if (r == 0 && !s->only_plans)
         solve_tile_swap(&all, s->work.pivots, 0, column);
     if (r == 0)

@@ -160,7 +160,7 @@ static int into_destination(struct solve *s, struct gad_error *error)
         r = factor(s, move.to, is_own_file(s, &move), error);
     if (r == 0)
         r = move_finish(&move, NULL, error);
-    solve_work_close(s, r == 0 || r == GAD_SINGULAR);
+    solve_work_close(s, r == 0 || s->solved.place >= 0);
     move_deinit(&move);
     return r;
 }
@@ -225,7 +225,7 @@ enum gad_status gad_slogdet(struct gad_client *client, struct gad_array *a,
         s.solved.log_abs = -INFINITY;
         r = 0;
     }
-    solve_work_close(&s, r == 0);
+    solve_work_close(&s, r == 0 || s.solved.place >= 0);
     return finish(&s, r, ret_solved, error);
 }
 

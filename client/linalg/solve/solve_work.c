@@ -155,12 +155,16 @@ static int not_of_this(const struct solve_work *w, const char *why, struct gad_e
 {
     error_set(error, GAD_BAD_CHECKPOINT, "checkpoint", "%s %s", w->path, why);
     error_expected(error, "the file of the same call, or none");
+    error_found(error, "a file that %s", why);
     return GAD_BAD_CHECKPOINT;
 }
 
 static int take_state(struct solve_work *w, char kind, struct gad_error *error)
 {
     struct state state;
+    struct stat st;
+    if (fstat(w->fd, &st) == 0 && st.st_size < (off_t)sizeof(state))
+        return not_of_this(w, "is no checkpoint of a factorisation", error);
     int r = get(w, &state, sizeof(state), 0, error);
     if (r)
         return r;

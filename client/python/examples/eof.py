@@ -43,7 +43,7 @@ def decompose(source, folder):
     weight = np.sqrt(area)[:, None]
     anomalies = gd.stack([(one - one.mean(axis=0)) * weight for one in months], axis=1)
     a = gd.save(folder / "anomalies.npy", anomalies).reshape(years * 12, north * east)
-    strengths, s, patterns = gd.linalg.svd(a, N)
+    strengths, s, patterns = gd.linalg.svd(a, k=N)
     part = s ** 2 / float(gd.linalg.matrix_norm(a)) ** 2
     for i in range(N):
         r = np.corrcoef(strengths[:-1, i], strengths[1:, i])[0, 1]

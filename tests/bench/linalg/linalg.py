@@ -106,10 +106,10 @@ def singular_values(folder, scale, rounds):
         for power in (2, 0):
             peers[f"dask's svd_compressed, {power} power iterations"] = lambda power=power: np.asarray(
                 dask.array.linalg.svd_compressed(chunks, K, n_power_iter=power, iterator="QR", seed=0)[1])
-    ours = {f"{n} reads": lambda n=n: gd.linalg.svd(gd.open(path), K, n_iter=n, compute_uv=False)
+    ours = {f"{n} reads": lambda n=n: gd.linalg.svd(gd.open(path), k=K, n_iter=n, compute_uv=False)
             for n in (3, 2, 1)}
-    ours["3 reads and one for U"] = lambda: gd.linalg.svd(gd.open(path), K)[1]
-    exact = gd.linalg.svd(gd.open(path), K, n_iter=8)[1]
+    ours["3 reads and one for U"] = lambda: gd.linalg.svd(gd.open(path), k=K)[1]
+    exact = gd.linalg.svd(gd.open(path), k=K, n_iter=8)[1]
     times, errors = {name: [] for name in (*ours, *peers)}, {}
     for _ in range(rounds):  # in turns
         for name, run in {**ours, **peers}.items():

@@ -212,8 +212,8 @@ def _matrix_norm(node: Node, order: object, axes: tuple[int, ...], keepdims: obj
         if order not in ("nuc", 2, -2):
             raise errors.BadArgument(f"norm: ord={order!r} is no norm of matrices", argument="ord",
                                      expected="None, 'fro', 1, -1, inf or -inf", found=repr(order))
-        raise errors.Unsupported(f"norm: ord={order!r} of a matrix needs its singular values, "
-                                 "which are not computed by the daemon", argument="ord",
+        raise errors.Unsupported(f"norm: ord={order!r} of a matrix needs its singular values: "
+                                 "linalg.matrix_norm() has it", argument="ord",
                                  expected="None, 'fro', 1, -1, inf or -inf", found=repr(order))
     extremum, i = found
     sums = reduced("norm", node, axes[i], True, more=(("ord", "1"),))

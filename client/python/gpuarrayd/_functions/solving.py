@@ -13,7 +13,7 @@ a : Lazy or array_like
     n by n numbers. An expression is computed first, into shared memory. NumPy takes stacks of
     matrices, as long as they are small.
 b : Lazy or array_like
-    The right side: n numbers, or n by m.
+    The right side: n numbers, or n by m. What is not finite is in the solution of its column.
 upper : bool
     Whether the factor is the upper one.
 assume_a : "gen" or "pos"
@@ -48,7 +48,9 @@ Raises
 ------
 numpy.linalg.LinAlgError
     The matrix is not square, singular, or not positive definite; `found` is the place.
-BadShape, BadDtype, BadArgument
+BadArgument
+    NaN or an infinity in a matrix that is not small, with its index, as soon as it is read.
+BadShape, BadDtype
     As of other functions.
 BadCheckpoint, Busy
     The checkpoint is of another matrix; another process uses it.
@@ -191,15 +193,15 @@ def cholesky(a: Operand, /, *, upper: bool = False, out: Any = None, memory: int
              scratch: Path | None = None, checkpoint: Path | None = None,
              callback: Callback | None = None, engine: str | None = None, priority: int = 0,
              label: str | None = None) -> Any:
-    """The factor L of a = L @ L.T, as numpy.linalg.cholesky(): only the lower half of a is read."""
+    """The factor L of a = L @ L.T, as numpy.linalg.cholesky(): only the lower half of a is read; or
+    the upper factor of the upper half."""
     node = _matrix("cholesky", a)
     options = _Options(out, memory, scratch, checkpoint, callback, engine, priority, label)
     if options.is_for_numpy(node):
-        found = _numpys(np.linalg.cholesky, None if upper else out, node)
-        if upper:
-            found = np.swapaxes(found, -1, -2)
-            return found if out is None else Lazy._of(array_of(found)).compute(out=out)
-        return found
+        return _numpys(np.linalg.cholesky, out, node, upper=upper)
+    _refuse_stack("cholesky", node)
+    if upper:
+        node = Lazy._of(node).T._node
     return _by_panels("cholesky", "cholesky", options, [node], is_upper=upper)[0]
 
 
@@ -277,6 +279,8 @@ def explain(op: str, a: Operand, b: Operand | None = None, *, upper: bool = Fals
                                  expected=", ".join((*_KINDS, *KINDS, "lstsq")), found=repr(op))
     nodes = [_matrix(op, a), *([] if b is None else [array_of(b)])]
     _refuse_stack(op, nodes[0])
+    if op == "cholesky" and upper:
+        nodes = [Lazy._of(nodes[0]).T._node]
     options = _Options(out, memory, scratch, checkpoint, engine=engine)
     session = _session.another()
     try:

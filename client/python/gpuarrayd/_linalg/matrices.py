@@ -63,15 +63,24 @@ def _known(operand: Operand) -> Lazy:
     return one
 
 
+def stack_of(operand: Operand) -> Lazy:
+    """A matrix, or matrices along other axes."""
+    one = _known(operand)
+    if one.ndim < 2:
+        raise errors.BadShape(f"an array of {one.ndim} axes is no matrix", argument="a",
+                              expected="two axes, or more", found=str(one.shape))
+    return one
+
+
 def is_tall(operand: Operand) -> bool:
     """Whether it has many rows and few columns."""
-    shape = _known(operand).shape
+    shape = stack_of(operand).shape
     return len(shape) != 2 or shape[0] >= shape[1] <= FEW_COLUMNS
 
 
 def has_few(operand: Operand) -> bool:
     """Whether it is so, or its transpose is."""
-    shape = _known(operand).shape
+    shape = stack_of(operand).shape
     return len(shape) != 2 or min(shape) <= FEW_COLUMNS
 
 

@@ -14,13 +14,15 @@ are small go to NumPy's own LAPACK.
 Parameters
 ----------
 a, x : Lazy or array_like
-    A matrix of any size.
-k, n_components : int, optional
-    How many, the largest; None: all, where columns are few.
+    A matrix of any size; of svd and eigh small ones may be a stack.
 full_matrices : bool
-    Whether U and Vh of a small matrix are square.
+    Whether U and Vh are square, as they are without it in NumPy: of small matrices.
 compute_uv : bool
     Whether U and Vh are wanted, or the singular values alone.
+hermitian : bool
+    Whether a small matrix is symmetric, for which there is a faster way.
+k, n_components : int, optional
+    How many, the largest; None: all, where columns are few.
 out : optional
     Where U goes, or of a matrix with at most 1023 rows and more columns Vh: a path of a new file,
     or as of Lazy.compute(). None: into memory.
@@ -63,7 +65,7 @@ BadArgument
 BadShape, BadDtype
     As of other functions.
 Unsupported
-    What the daemon does not compute, with the reason.
+    What the daemon does not compute, with the reason; full_matrices of a matrix that is not small.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ from .._lazy.array import open as open_lazy
 from .._lazy.operands import Operand
 from .._lazy.results import save
 from .matrices import (FEW_COLUMNS, NUMPY, Array, Callback, Run, data_of, decomposed, dense,
-                       destination, finite_in_memory, is_small, is_wide, matrix_of)
+                       destination, finite_in_memory, is_small, is_wide, matrix_of, stack_of)
 
 
 class SVDResult(NamedTuple):
@@ -119,21 +121,36 @@ def _check_k(name: str, k: int | None, most: int) -> None:
                              found=str(k))
 
 
-def svd(a: Operand, k: int | None = None, full_matrices: bool = False, compute_uv: bool = True, *,
-        out: Any = None, n_iter: int = 3, n_oversamples: int = 10, seed: int = 0, tol: float = 0.0,
-        checkpoint: Any = None, callback: Callback | None = None, engine: str | None = None,
-        priority: int = 0, label: str | None = None) -> Any:
+def _check_full(full_matrices: object, shape: tuple[int, ...], is_in_memory: bool) -> None:
+    if not isinstance(full_matrices, (bool, np.bool)):
+        raise errors.BadArgument(f"svd: full_matrices is {full_matrices!r}; how many are wanted is "
+                                 "k=", argument="full_matrices", expected="True or False",
+                                 found=repr(full_matrices))
+    if full_matrices and not is_in_memory and shape[0] != shape[1]:
+        raise errors.Unsupported(f"svd: of a matrix of shape {shape} U or Vh have no room as "
+                                 "squares", argument="full_matrices", expected="False, or a small "
+                                 "matrix", found="True")
+
+
+def svd(a: Operand, full_matrices: bool = False, compute_uv: bool = True, hermitian: bool = False,
+        *, k: int | None = None, out: Any = None, n_iter: int = 3, n_oversamples: int = 10,
+        seed: int = 0, tol: float = 0.0, checkpoint: Any = None, callback: Callback | None = None,
+        engine: str | None = None, priority: int = 0, label: str | None = None) -> Any:
     """Singular values and vectors, a = U @ diag(S) @ Vh: all, or the k largest."""
-    run, matrix = Run(engine, priority, label), matrix_of("svd", a)
-    rows, columns = matrix.shape
-    _check_k("svd", k, min(rows, columns))
-    if is_small(a) and out is None:
+    run, shape = Run(engine, priority, label), stack_of(a).shape
+    is_in_memory = is_small(a) and out is None
+    _check_full(full_matrices, shape, is_in_memory)
+    _check_k("svd", k, min(shape[-2:]))
+    if is_in_memory:
         found = NUMPY.linalg.svd(finite_in_memory("a", a, run), full_matrices and k is None,
-                                 compute_uv)
-        return SVDResult(found[0][:, :k], found[1][:k], found[2][:k]) if compute_uv else found[:k]
+                                 compute_uv, hermitian)
+        return SVDResult(found[0][..., :k], found[1][..., :k], found[2][..., :k, :]) \
+            if compute_uv else found[..., :k]
+    matrix = matrix_of("svd", a)
+    rows, columns = matrix.shape
     data, is_turned = data_of(a), is_wide(matrix) and (k is None or rows <= FEW_COLUMNS)
     if is_turned and not data.is_array and out is None:  # what is computed is turned at its sources
-        turned = svd(matrix.T, k, False, compute_uv, engine=engine, priority=priority, label=label)
+        turned = svd(matrix.T, False, compute_uv, k=k, **run._asdict())
         return SVDResult(turned.Vh.T, turned.S, turned.U.T) if compute_uv else turned
     width = k or min(rows, columns)
     is_turned = is_turned and data.is_array
@@ -173,15 +190,17 @@ def eigh(a: Operand, UPLO: str = "L", *, k: int | None = None, n_iter: int = 8,
          callback: Callback | None = None, engine: str | None = None, priority: int = 0,
          label: str | None = None) -> EighResult:
     """Eigenvalues and eigenvectors of a symmetric matrix: all, or k of the largest magnitude."""
-    run, matrix = Run(engine, priority, label), matrix_of("eigh", a)
-    if matrix.shape[0] != matrix.shape[1]:
-        raise errors.BadShape(f"eigh: the matrix has shape {matrix.shape}", argument="a",
-                              expected="as many rows as columns", found=str(matrix.shape))
-    _check_k("eigh", k, matrix.shape[0])
+    run, shape = Run(engine, priority, label), stack_of(a).shape
+    if shape[-2] != shape[-1]:
+        raise errors.BadShape(f"eigh: the matrix has shape {shape}", argument="a",
+                              expected="as many rows as columns", found=str(shape))
+    _check_k("eigh", k, shape[-1])
     if is_small(a):
         values, vectors = NUMPY.linalg.eigh(finite_in_memory("a", a, run), UPLO)
-        order = np.sort(np.argsort(-np.abs(values), kind="stable")[:k])
-        return EighResult(values[order], vectors[:, order])
+        order = np.sort(np.argsort(-np.abs(values), kind="stable")[..., :k])
+        return EighResult(np.take_along_axis(values, order, -1),
+                          np.take_along_axis(vectors, order[..., None, :], -1))
+    matrix_of("eigh", a)
     found = decomposed("eigh", a, run, k, False, n_iter, n_oversamples, seed, tol, checkpoint,
                        callback)
     return EighResult(dense(found["s"]), dense(found["vectors"]).T)

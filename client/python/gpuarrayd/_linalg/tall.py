@@ -90,12 +90,18 @@ def _least(matrix: Lazy, rcond: float | None = None) -> float:
     return float(np.finfo(dtype).eps * max(matrix.shape))
 
 
+def _right_side(name: str, b: Operand, n_rows: int) -> Lazy:
+    right = lazy(b)
+    if right.ndim not in (1, 2) or right.shape[0] != n_rows:
+        raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
+                              expected=f"{n_rows} rows", found=str(right.shape))
+    return right
+
+
 def _solved(name: str, a: Operand, b: Operand, rcond: float, ridges: Sequence[float],
             run: Run) -> Any:
-    matrix, right = matrix_of(name, a), lazy(b)
-    if right.ndim not in (1, 2) or right.shape[0] != matrix.shape[0]:
-        raise errors.BadShape(f"{name}: b has shape {right.shape}", argument="b",
-                              expected=f"{matrix.shape[0]} rows", found=str(right.shape))
+    matrix = matrix_of(name, a)
+    right = _right_side(name, b, matrix.shape[0])
     is_vector = right.ndim == 1
     data = data_of(a, right[:, None] if is_vector else right)
     if not is_wide(matrix):
@@ -140,6 +146,7 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, engine: str | N
     rank, and the singular values of a."""
     run = Run(engine, priority, label)
     if is_small(a, b, is_read=has_few(a)):
+        _right_side("lstsq", b, lazy(a).shape[0])
         x, rest, rank, s = NUMPY.linalg.lstsq(finite_in_memory("a", a, run),
                                               finite_in_memory("b", b, run), rcond)
         return x, rest, int(rank), s
@@ -165,9 +172,7 @@ def fitted(a: Operand, b: Operand, rcond: float | None = None) -> tuple[Any, Any
         raise errors.BadArgument("lstsq: a has NaN or Inf", argument="a", expected="finite numbers",
                                  found="NaN or Inf")
     n_rows, n = wide.shape
-    if right.ndim not in (1, 2) or right.shape[0] != n_rows:
-        raise errors.BadShape(f"lstsq: b has shape {right.shape}", argument="b",
-                              expected=f"{n_rows} rows", found=str(right.shape))
+    right = _right_side("lstsq", right, n_rows)
     u, s, vt = NUMPY.linalg.svd(wide, full_matrices=False)
     precision = np.finfo(wide.dtype).eps * max(n_rows, n)
     least = precision if rcond is None or rcond < 0 else rcond
@@ -226,7 +231,7 @@ def cond(x: Operand, p: Any = None, *, engine: str | None = None, priority: int 
          label: str | None = None) -> Any:
     """The condition: the largest singular value by the smallest."""
     run = Run(engine, priority, label)
-    if is_small(x, is_read=p in (None, 2, -2) and has_few(x)):
+    if is_small(x, is_read=has_few(x) and p in (None, 2, -2)):
         return np.linalg.cond(finite_in_memory("x", x, run), p)
     if p not in (None, 2, -2):
         raise errors.Unsupported(f"cond: p={p!r} needs the inverse, which a matrix with many rows "
@@ -241,7 +246,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro",
                 engine: str | None = None, priority: int = 0, label: str | None = None) -> Any:
     """A norm of a matrix, in one read."""
     run = Run(engine, priority, label)
-    if is_small(x, is_read=ord not in (2, -2, "nuc") or has_few(x)):
+    if is_small(x, is_read=has_few(x) or ord not in (2, -2, "nuc")):
         return np.linalg.norm(in_memory(x, run), ord, (-2, -1), keepdims)
     if ord not in (2, -2, "nuc"):
         if ord not in ("fro", 1, -1, np.inf, -np.inf, None):

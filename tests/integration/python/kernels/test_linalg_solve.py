@@ -41,6 +41,7 @@ def test_results_are_numpys(gd, tmp_path):
     close(gd.linalg.cholesky(p, memory=MEMORY, upper=True, out=f"{tmp_path}/l.h5:/u"), lower.T)
     half = np.where(np.tri(N, dtype=bool), s, np.nan)  # only the lower half is read
     close(gd.linalg.cholesky(half, memory=MEMORY), lower)
+    close(gd.linalg.cholesky(half.T, memory=MEMORY, upper=True), lower.T)
     close(gd.linalg.solve(half, y, assume_a="pos", memory=MEMORY), np.linalg.solve(s, b))
     out = np.empty(N)
     assert gd.linalg.solve(x, b[:, 0], memory=MEMORY, out=out) is out
@@ -61,7 +62,7 @@ def test_small_matrices_are_numpys_own(gd):
     x = gd.lazy(a)
     assert np.array_equal(np.linalg.inv(x), np.linalg.inv(a))
     assert np.array_equal(gd.linalg.cholesky(stack), np.linalg.cholesky(stack))
-    close(gd.linalg.cholesky(s + np.triu(s, 1), upper=True), np.linalg.cholesky(s).T)
+    close(gd.linalg.cholesky(s + np.tril(s, -1), upper=True), np.linalg.cholesky(s).T)
     close(np.linalg.solve(x, b), np.linalg.solve(a, b))
     close(gd.linalg.solve(s, b, assume_a="pos"), np.linalg.solve(s, b))
     assert np.linalg.det(x) == np.linalg.det(a) and gd.linalg.slogdet(a) == np.linalg.slogdet(a)
@@ -71,22 +72,34 @@ def test_small_matrices_are_numpys_own(gd):
 
 def test_matrices_without_a_factor(gd, tmp_path):
     a, s, b = matrices()
-    singular, minor, nan = a.copy(), s.copy(), s.copy()
+    singular, minor, nan, infinite = a.copy(), s.copy(), s.copy(), a.copy()
     singular[:, 100] = 0
     minor[150, 150] = -1
-    nan[70, 70] = np.nan
+    nan[110, 70] = np.nan
+    infinite[70, 110] = -np.inf
     for call, place in [
             (lambda **how: gd.linalg.solve(singular, b, **how), "100"),
             (lambda **how: gd.linalg.inv(singular, out=tmp_path / "x.npy", **how), "100"),
-            (lambda **how: gd.linalg.cholesky(minor, out=tmp_path / "x.npy", **how), "150"),
-            (lambda **how: gd.linalg.cholesky(nan, checkpoint=tmp_path / "c", **how), "70"),
-            (lambda **how: gd.linalg.solve(nan, b, assume_a="pos", **how), "70")]:
+            (lambda **how: gd.linalg.cholesky(minor, out=tmp_path / "x.npy", **how), "150")]:
         with pytest.raises(np.linalg.LinAlgError) as caught:
             call(memory=MEMORY)
         assert isinstance(caught.value, gd.errors.SingularMatrix) and caught.value.found == place
     assert gd.linalg.slogdet(singular, memory=MEMORY) == (0, -np.inf)
     assert gd.linalg.det(singular, memory=MEMORY) == 0
-    assert np.isnan(gd.linalg.det(nan, memory=MEMORY))
+    for call, place in [
+            (lambda **how: gd.linalg.cholesky(nan, checkpoint=tmp_path / "c", **how), "nan at [110, 70]"),
+            (lambda **how: gd.linalg.cholesky(nan.T, upper=True, **how), "nan at [110, 70]"),
+            (lambda **how: gd.linalg.solve(nan, b, assume_a="pos", **how), "nan at [110, 70]"),
+            (lambda **how: gd.linalg.solve(infinite, b, checkpoint=tmp_path / "c", **how), "infinite at [70, 110]"),
+            (lambda **how: gd.linalg.inv(infinite, out=tmp_path / "x.npy", **how), "infinite at [70, 110]"),
+            (lambda **how: gd.linalg.det(nan, **how), "nan at [110, 70]")]:
+        with pytest.raises(gd.BadArgument) as caught:
+            call(memory=MEMORY)
+        assert caught.value.found == place
+    holed = b.copy()
+    holed[5, 0] = np.nan
+    found = gd.linalg.solve(a, holed, memory=MEMORY)
+    assert np.isnan(found[:, 0]).all() and np.allclose(found[:, 1:], np.linalg.solve(a, b[:, 1:]))
     assert os.listdir(tmp_path) == []
 
 
@@ -156,6 +169,11 @@ def test_an_interrupted_call_goes_on(gd, daemon, tmp_path, name):
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "c", "s.npy"]
     with pytest.raises(gd.errors.BadCheckpoint):
         function(a + 1, **how)
+    with pytest.raises(gd.errors.BadCheckpoint) as caught:  # which is shorter than any
+        (tmp_path / "short").write_bytes(b"garbage")
+        function(x, **{**how, "checkpoint": tmp_path / "short"})
+    assert caught.value.expected and "no checkpoint" in caught.value.found
+    (tmp_path / "short").unlink()
     with pytest.raises(gd.errors.BadCheckpoint):
         (gd.linalg.inv if name == "s.npy" else gd.linalg.cholesky)(x, **how)
 

@@ -69,7 +69,7 @@ def test_factors_make_the_matrix(la, gd, folder):
     u, s, vh = la.svd(a)
     close(u * s @ vh, a)
     close(u.T @ u, np.eye(9))
-    u, s, vh = la.svd(a.astype("f4"), 3, out=f"{folder}/u.npy")
+    u, s, vh = la.svd(a.astype("f4"), k=3, out=f"{folder}/u.npy")
     close(s, np.linalg.svd(a, compute_uv=False)[:3], 1e-6)
     assert np.load(f"{folder}/u.npy").shape == u.shape == (500, 3)
     close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
@@ -113,15 +113,15 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     a, wanted, u, v = planted(1100, 1030)
     steps = []
     for dtype, part in (("f8", 1e-12), ("f4", 1e-6)):
-        got = la.svd(a.astype(dtype), 5, callback=lambda *told: steps.append(told))
+        got = la.svd(a.astype(dtype), k=5, callback=lambda *told: steps.append(told))
         close(got.S, wanted[:5], part)
         close(np.abs(np.sum(got.Vh * v[:, :5].T, axis=1)), np.ones(5), 1e-6)
         close(got.U.T @ got.U, np.eye(5), 1e-6)
     assert [step[:2] for step in steps] == [(i, 3) for i in range(1, 4)] * 2
     assert steps[2][2] == 0
-    close(la.svd(gd.lazy(a) * 2 + 0, 5, compute_uv=False), 2 * wanted[:5])
+    close(la.svd(gd.lazy(a) * 2 + 0, k=5, compute_uv=False), 2 * wanted[:5])
     with pytest.warns(RuntimeWarning, match="% too small"):  # what the last read gave counts, too
-        close(la.svd(a, 5, compute_uv=False, n_iter=1), wanted[:5], 0.2)
+        close(la.svd(a, k=5, compute_uv=False, n_iter=1), wanted[:5], 0.2)
     got = la.pca(a + 1000, 3)
     about = np.linalg.svd((u - u.mean(axis=0)) * wanted, compute_uv=False)
     close(got.singular_values, about[:3])
@@ -131,25 +131,25 @@ def test_planted_directions_of_many_columns_are_found(la, gd, folder):
     close(got.eigenvalues, [-300, 200, 500], 1e-9)
     close(symmetric @ got.eigenvectors, got.eigenvectors * got.eigenvalues, 1e-6)
     with pytest.warns(RuntimeWarning, match="tolerance"):
-        la.svd(a, 7, compute_uv=False, n_iter=1, tol=1e-15)
+        la.svd(a, k=7, compute_uv=False, n_iter=1, tol=1e-15)
     with pytest.warns(RuntimeWarning, match="% too small"):
-        la.svd(normal(1030, 1030), 2, compute_uv=False)
-    want = la.svd(a, 5)
+        la.svd(normal(1030, 1030), k=2, compute_uv=False)
+    want = la.svd(a, k=5)
     for stop in (1, 2):
-        part = la.svd(a, 5, checkpoint=folder / "c.npz", callback=lambda step, *_: step == stop)
+        part = la.svd(a, k=5, checkpoint=folder / "c.npz", callback=lambda step, *_: step == stop)
         assert (part.S <= want.S * (1 + 1e-12)).all()
-    rest = la.svd(a, 5, checkpoint=folder / "c.npz")
+    rest = la.svd(a, k=5, checkpoint=folder / "c.npz")
     assert all(np.array_equal(one, other) for one, other in zip(want, rest))
     with pytest.raises(gd.BadCheckpoint):
-        la.svd(a, 6, checkpoint=folder / "c.npz")
+        la.svd(a, k=6, checkpoint=folder / "c.npz")
     for scale, word in ((1e200, "beyond"), (1e-200, "below")):
-        for call in (lambda: la.svd(a * scale, 2, n_iter=1), lambda: la.pca(a * scale, 2),
+        for call in (lambda: la.svd(a * scale, k=2, n_iter=1), lambda: la.pca(a * scale, 2),
                      lambda: la.pca(a[:, :9] * scale), lambda: la.pca(a[:9] * scale), lambda: gd.cov(a[:, :9].T * scale)):
             with pytest.raises(gd.BadArgument, match=word) as caught:
                 call()
             assert caught.value.expected and caught.value.found
     assert not gd.cov(np.full((5, 900), 0.1)).any() and not la.pca(np.full((1100, 1030), 7.0), 2, n_iter=1).singular_values.any()
-    assert not la.svd(a * 0, 2, n_iter=1, compute_uv=False).any()
+    assert not la.svd(a * 0, k=2, n_iter=1, compute_uv=False).any()
 
 
 def test_float32_data_are_as_close_as_is_said(la, gd, folder):
@@ -168,19 +168,18 @@ def test_float32_data_are_as_close_as_is_said(la, gd, folder):
     many = planted(1100, 1030)[0] + 1e-4 * normal(1100, 1030, seed=5)
     steep = planted(1100, 1030)[0] * np.logspace(0, -4, 1030)
     for x, k in ((many, 5), (many * 1e-22, 5), (many * 1e18, 5), (many, 20), (steep, 20)):
-        for how in (la.svd, la.pca):
-            s = [np.asarray(found[1] if how == la.svd else found.singular_values)
-                 for found in (how(x.astype("f4"), k), how(x.astype("f4").astype("f8"), k))]
+        for how in (lambda x, k: la.svd(x, k=k).S, lambda x, k: la.pca(x, k).singular_values):
+            s = [np.asarray(how(one, k)) for one in (x.astype("f4"), x.astype("f4").astype("f8"))]
             assert np.abs(s[0] ** 2 - s[1] ** 2).max() <= 1e-7 * s[1][0] ** 2
             assert np.abs(s[0] / s[1] - 1).max() <= (1e-4 if k == 5 else 0.2), s  # 20 do not stand out
-    want = la.svd(steep.astype("f4"), 20)
+    want = la.svd(steep.astype("f4"), k=20)
     for stop in (1, 2):  # where it began again in float64
         path = folder / f"c{stop}.npz"
-        la.svd(steep.astype("f4"), 20, checkpoint=path, callback=lambda step, *_: step == stop)
-        rest = la.svd(steep.astype("f4"), 20, checkpoint=path)
+        la.svd(steep.astype("f4"), k=20, checkpoint=path, callback=lambda step, *_: step == stop)
+        rest = la.svd(steep.astype("f4"), k=20, checkpoint=path)
         assert all(np.array_equal(one, other) for one, other in zip(want, rest))
     zeros = np.zeros((1100, 1030), "f4")
-    assert not la.svd(zeros, 2, n_iter=1, compute_uv=False).any() and not la.pca(zeros[:, :9], 2).singular_values.any()
+    assert not la.svd(zeros, k=2, n_iter=1, compute_uv=False).any() and not la.pca(zeros[:, :9], 2).singular_values.any()
     many = many.astype("f4")
     many[700, 3] = np.nan
     for x in (many, many[:, :9]):
@@ -197,7 +196,7 @@ def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
         close(got.S, values)
         close(got.U * got.S @ got.Vh, y)
         close(got.Vh @ got.Vh.T, np.eye(60), 1e-10)
-    u, s, vh = la.svd(a, 7, out=folder / "vh.npy")
+    u, s, vh = la.svd(a, k=7, out=folder / "vh.npy")
     assert u.shape == (60, 7) and vh.shape == (7, 1200)
     close(vh.compute(), np.load(folder / "vh.npy"))
     close(np.abs(vh.compute()), np.abs(wanted[2][:7]), 1e-9)
@@ -220,7 +219,7 @@ def test_a_matrix_with_more_columns_than_rows_is_read_turned(la, gd, folder):
     for x in (lacking, lacking.T):  # a ridge of 0 is none
         close(la.ridge(x, x[:, 5], [0.0])[0], np.linalg.lstsq(x, x[:, 5])[0], 1e-9)
     close(la.pinv(a).compute(), np.linalg.pinv(a), 1e-11)
-    close(la.svd(normal(30, 50), 30, compute_uv=False), np.linalg.svd(normal(30, 50))[1])
+    close(la.svd(normal(30, 50), k=30, compute_uv=False), np.linalg.svd(normal(30, 50))[1])
 
 
 def test_what_is_read_is_what_was_said(gd):
@@ -250,19 +249,20 @@ def test_what_is_refused_says_why(la, gd):
     bad = a.copy()
     bad[217, 2] = np.inf
     for call in (lambda: la.lstsq(bad, a[:, 0]), lambda: la.lstsq(a, bad), lambda: la.pca(bad), lambda: gd.cov(bad.T),
-                 lambda: la.svd(bad, 2), lambda: la.eigh(np.where(np.eye(4) > 0, np.nan, 1), k=1)):
+                 lambda: la.svd(bad, k=2), lambda: la.eigh(np.where(np.eye(4) > 0, np.nan, 1), k=1)):
         with pytest.raises(gd.BadArgument) as caught:
             call()
         assert "[217, 2]" in caught.value.found or "[0, 0]" in caught.value.found
     for how in ({"n_iter": -1}, {"n_oversamples": -1}):
         with pytest.raises(gd.BadArgument, match=next(iter(how))):
-            la.svd(a, 2, **how)
+            la.svd(a, k=2, **how)
     with pytest.raises(gd.BadArgument, match=r"\[0, 1100\] is nan"):
         la.pca(np.where(np.arange(1200) == 1100, np.nan, normal(2, 1200)))
     for error, call in (
-            (gd.BadRank, lambda: la.svd(a, 5)), (gd.BadRank, lambda: la.svd(np.broadcast_to(1.0, (4100, 4097)))), (gd.BadRank, lambda: la.pca(a, 0)),
+            (gd.BadRank, lambda: la.svd(a, k=5)), (gd.BadRank, lambda: la.svd(np.broadcast_to(1.0, (4100, 4097)))), (gd.BadRank, lambda: la.pca(a, 0)),
             (gd.BadShape, lambda: la.lstsq(a, a[1:])), (gd.BadShape, lambda: la.svd(a[0])),
-            (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])),
+            (gd.Unsupported, lambda: la.lstsq(a.T, a.T[:, :1])), (gd.BadArgument, lambda: la.svd(a, 2)),
+            (gd.Unsupported, lambda: la.svd(a, full_matrices=True)),
             (gd.BadShape, lambda: gd.cov(a.T, a[1:].T)),
             (gd.BadArgument, lambda: la.matrix_norm(a, ord=3)),
             (gd.SingularMatrix, lambda: la.qr(a[:, [0, 1, 1]])),
@@ -343,6 +343,19 @@ def test_small_matrices_are_numpys(gd):
     a = normal(30, 4)
     assert gd.linalg.lstsq(a, a[:, 0])[0].tobytes() == np.linalg.lstsq(a, a[:, 0])[0].tobytes()
     assert gd.linalg.svdvals(gd.lazy(a)).tobytes() == np.linalg.svdvals(a).tobytes()
+    stack = normal(2, 5, 5) + normal(2, 5, 5).swapaxes(1, 2)
+    for how in ({}, {"full_matrices": True}, {"hermitian": True}):
+        for got, want in zip(gd.linalg.svd(stack, **how), np.linalg.svd(stack, **how), strict=True):
+            assert got.tobytes() == want.tobytes()
+    assert gd.linalg.svd(stack[:, :3], k=2).Vh.shape == (2, 2, 5)
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(gd.linalg.eigh(stack), np.linalg.eigh(stack)))
+    values, vectors = gd.linalg.eigh(stack, k=2)
+    close(stack @ vectors, values[:, None] * vectors)
+    for call in (lambda: gd.linalg.lstsq(a, a[1:]), lambda: gd.linalg.svd(a[0]), lambda: gd.linalg.cond(a[0]),
+                 lambda: gd.linalg.matrix_norm(a[0])):
+        with pytest.raises(gd.BadShape) as caught:
+            call()
+        assert caught.value.expected and caught.value.found
     assert gd.cov(a, rowvar=False).tobytes() == np.cov(a, rowvar=False).tobytes()
     got = gd.linalg.pca(a, 2)
     assert got.components.shape == (2, 4) and got.n_samples == 30
