@@ -172,7 +172,7 @@ static enum gad_status finish(struct solve *s, int r, struct gad_solved *ret_sol
 {
     s->solved.reads = s->reads;
     s->solved.seconds = (double)(clock_now_ms() - s->started_ms) / 1000;
-    if (ret_solved && (r == 0 || r == GAD_SINGULAR))
+    if (ret_solved && (r == 0 || s->solved.place >= 0))
         *ret_solved = s->solved;
     solve_deinit(s);
     return client_status(r, error);

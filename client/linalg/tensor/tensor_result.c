@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 int tensor_result_init(struct gad_tensor_result *result, bool is_tucker, const struct passes *p,
                        const int64_t *core_shape, int core_ndim, struct gad_error *error)
@@ -82,6 +83,13 @@ static int load(const char *path, const char *name, struct gad_dense *ret, struc
 
 static int load_factors(const char *path, struct gad_factors *factors, struct gad_error *error)
 {
+    size_t n_path = strlen(path);
+    if (n_path < 4 || strcasecmp(path + n_path - 4, ".npz") != 0) {
+        error_set(error, GAD_BAD_FORMAT, path, "%s is no archive of factors", path);
+        error_expected(error, "FILE.npz, of gad_factors_save() or a checkpoint");
+        error_found(error, "another kind of file");
+        return GAD_BAD_FORMAT;
+    }
     int r = load(path, "weights", &factors->core, error);
     if (r == GAD_NOT_FOUND) {
         factors->is_tucker = true;

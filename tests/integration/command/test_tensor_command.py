@@ -51,7 +51,7 @@ def test_factors_of_a_file_and_back(daemon, t):
                               (("cp", "t.npy", "--rank", "999", "-o", "f.npz"), 1, "bad-rank"),
                               (("tucker", "t.npy", "--ranks", "2,2", "-o", "f.npz"), 1, "bad-rank"),
                               (("tucker", "t.npy", "--ranks", "2,2,2", "--tolerance", ".1", "-o", "f.npz"), 2, "not both"),
-                              (("reconstruct", "t.npy", "-o", "y.npy"), 1, "")):
+                              (("reconstruct", "t.npy", "-o", "y.npy"), 1, "t.npy is no archive of factors")):
         done = daemon.ctl(*words, cwd=t, check=False)
         assert done.returncode == code and says in done.stderr, (words, done.stderr)
 

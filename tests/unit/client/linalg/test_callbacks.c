@@ -182,3 +182,37 @@ Test(callbacks, least_squares_tell_of_each_read_and_stop)
     gad_array_release(wide.array);
     gad_array_release(side.array);
 }
+
+#define N_OF_SYSTEM 150 /* three panels, the last narrower */
+
+Test(callbacks, factorisations_tell_of_each_panel_and_refuse_what_is_not_finite)
+{
+    static const int64_t shape[] = {N_OF_SYSTEM, N_OF_SYSTEM};
+    struct gad_array *a = make(2, shape), *to = make(2, shape);
+    struct gad_solve_options options = {
+        .size = sizeof(options), .to = to, .memory_bytes = N_OF_SYSTEM * 64 * sizeof(double)};
+    struct gad_solved solved;
+    struct gad_error error = {0};
+    struct seen seen;
+    double *data = gad_array_data(a);
+    for (int i = 0; i < N_OF_SYSTEM; i++)
+        data[i * (N_OF_SYSTEM + 1)] += 4 * N_OF_SYSTEM;
+    options.run = run_of(&seen, 0);
+    cr_assert(zero(int, (int)gad_inv(client, a, &options, &solved, &error)), "%s", error.message);
+    cr_assert(eq(uint, seen.n_calls, 6));
+    for (int i = 0; i < N_OF_SYSTEM; i++)
+        data[140 * N_OF_SYSTEM + i] = data[i * N_OF_SYSTEM + 140] = i; /* still positive definite */
+    data[140 * N_OF_SYSTEM + 140] = 1e9;
+    data[140 * N_OF_SYSTEM + 70] = NAN;
+    options.run = run_of(&seen, 0);
+    cr_assert(eq(int, (int)gad_cholesky(client, a, &options, &solved, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, "nan at [140, 70]"));
+    cr_assert(eq(i64, solved.place, 70));
+    cr_assert(eq(uint, seen.n_calls, 1));
+    options.run = run_of(&seen, 0);
+    data[140 * N_OF_SYSTEM + 70] = INFINITY;
+    cr_assert(eq(int, (int)gad_inv(client, a, &options, &solved, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, "infinite at [140, 70]"));
+    gad_array_release(to);
+    gad_array_release(a);
+}
