@@ -85,7 +85,7 @@ int64_t cutter_largest_extent(const struct cutter *c, int axis, int64_t limit)
 
     if (cutter_fits(c, axis, limit))
         return limit;
-    int64_t good = divide_up_i64(c->g->grain_shape[axis], unit), bad = divide_up_i64(limit, unit);
+    int64_t good = c->g->grain_shape[axis] / unit, bad = divide_up_i64(limit, unit);
     if (bad > CUTTER_MAX_ELEMENTS / unit + 1)
         bad = CUTTER_MAX_ELEMENTS / unit + 1;
     while (bad - good > 1) {

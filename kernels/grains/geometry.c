@@ -158,7 +158,7 @@ static void gather(struct cutter *c)
     for (int i = g->ndim - 1; i >= 0; i--) {
         int axis = g->axis_order[i];
         int64_t wanted = run > 1 ? run : mul_saturating_i64(reach_of(c, axis), GATHERED_TIMES);
-        wanted = min_i64(wanted, limit_of(c, axis));
+        wanted = min_i64(wanted - wanted % c->unit[axis], limit_of(c, axis));
         if (wanted > g->grain_shape[axis])
             g->grain_shape[axis] = cutter_largest_extent(c, axis, wanted);
         run /= g->grain_shape[axis];

@@ -589,3 +589,56 @@ Test(geometry, generated_spaces_keep_the_limits_and_repeat_exactly)
         cr_assert(eq(int, memcmp(&g, &again, sizeof(g)), 0));
     }
 }
+
+/* All that a grain's turn has in its slot: boxes with what lies around them, as far as the array
+ * goes. */
+static int64_t bytes_with_reach(const struct geometry *g, unsigned n,
+                                const struct geometry_operand *operands)
+{
+    int64_t total = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct geometry_operand *o = &operands[i];
+        int64_t n_bytes = (int64_t)dtype_size(o->dtype);
+        for (int k = 0; k < o->ndim; k++) {
+            int64_t count = g->grain_shape[g->ndim - o->ndim + k] + (o->reach ? o->reach[k] : 0);
+            n_bytes *= count < o->shape[k] ? count : o->shape[k];
+        }
+        total += (n_bytes + 63) / 64 * 64;
+    }
+    return total;
+}
+
+Test(geometry, generated_boxes_with_what_lies_around_them_fit)
+{
+    static const uint64_t long_bytes[] = {0, GRAIN_MAX_TOTAL_BYTES, 1 << 20};
+    unsigned n_fitting = 0;
+
+    srand(20250803);
+    for (int round = 0; round < 6000; round++) {
+        struct random_operand storage[6];
+        struct geometry_operand operands[6];
+        int64_t space[4], reach[6][4];
+        int ndim = 1 + rand() % 4;
+        unsigned n = (unsigned)(1 + rand() % 6);
+        struct geometry_rules rules = whole;
+        struct geometry g;
+        rules.long_bytes = long_bytes[rand() % 3];
+        rules.gathers = rand() % 2;
+        rules.takes_steps = !rules.gathers && rand() % 2;
+        for (int i = 0; i < ndim; i++)
+            space[i] = 1 + rand() % (ndim == 1 ? 500000 : ndim == 2 ? 3000 : 90);
+        for (unsigned i = 0; i < n; i++) {
+            operands[i] = random_operand(&storage[i], space, ndim);
+            for (int k = 0; k < operands[i].ndim; k++)
+                reach[i][k] = rand() % 3 ? rand() % 5 : rand() % 40;
+            if (rand() % 2)
+                operands[i].reach = reach[i];
+        }
+        geometry_init(&g, ndim, space, n, operands, &rules);
+        int64_t most = rules.long_bytes > 0 ? (int64_t)rules.long_bytes : GRAIN_MAX_TOTAL_BYTES;
+        cr_assert(g.is_too_large || bytes_with_reach(&g, n, operands) <= most, "round %d", round);
+        n_fitting += !g.is_too_large;
+    }
+    cr_assert(lt(u32, 5000, n_fitting));
+}
