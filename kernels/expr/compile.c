@@ -92,6 +92,16 @@ int compiler_no_memory(struct compiler *c)
     return compiler_fail(c, GAD_NO_MEMORY, 0, "no memory to compile the expression");
 }
 
+int compiler_check_steps(struct compiler *c, uint32_t column)
+{
+    if (c->n_steps <= COMPILER_MAX_STEPS)
+        return 0;
+    int r = compiler_fail(c, GAD_LIMIT_EXCEEDED, column,
+                          "up to here it takes too long to find out what the program means");
+    error_expected(c->error, "at most %u steps", COMPILER_MAX_STEPS);
+    return r;
+}
+
 /* The output is what errors are about from here on. */
 static void name_output(struct compiler *c, unsigned index)
 {
@@ -175,6 +185,9 @@ static int compile_as(const struct job_request *request, bool is_first_axis_firs
     c.transposed_columns = NULL;
     c.repeats = NULL;
     c.n_states = 0;
+    c.n_steps = 0;
+    c.moved = NULL;
+    c.n_read_chars = 0;
     c.is_first_axis_first = is_first_axis_first;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
     *ret_is_again = false;

@@ -18,6 +18,12 @@
 #define EXPR_MAX_DEPTH  200 /* of parentheses, calls, signs and powers inside each other */
 #define EXPR_MAX_SELECT 64  /* conditions of one select() */
 
+/* Of finding out what a program means: limits of its parts are not enough where one is looked at
+ * again, as loops are whose dtypes rise, or looked for among many, as names are that fall into one
+ * bucket. A step is some 10 ns; to type a node of the AST is COMPILER_NODE_STEPS. */
+#define COMPILER_MAX_STEPS  (1u << 21)
+#define COMPILER_NODE_STEPS 4
+
 #define COMPILER_COLUMN_BITS 20
 _Static_assert(REQUEST_MAX_EXPR_CHARS + 1 < 1 << COMPILER_COLUMN_BITS &&
                    REQUEST_MAX_OUTPUTS < 1 << (32 - COMPILER_COLUMN_BITS),
@@ -78,6 +84,9 @@ struct compiler {
     uint32_t *transposed_columns; /* of arguments, where last `.T`, kept; NULL: nowhere */
     struct repeat *repeats;       /* the last one whose types are known */
     uint16_t n_states;            /* of all of them, numbers */
+    uint64_t n_steps;
+    uint16_t *moved;     /* of near.c, a node for each of the graph; NULL: nothing was moved */
+    size_t n_read_chars; /* by calls of the text's functions */
     /* What streams are reduced to along several axes goes by way of the first one alone, as far as
      * it can: results along different ones then come from one pass over them. */
     bool is_first_axis_first;
@@ -98,6 +107,8 @@ struct program_place compiler_place(const struct compiler *c, uint32_t column);
 int compiler_fail(struct compiler *c, enum gad_status status, uint32_t column, const char *format,
                   ...) GAD_PRINTF(4, 5);
 int compiler_no_memory(struct compiler *c);
+/* Refuses what has taken too many steps. */
+int compiler_check_steps(struct compiler *c, uint32_t column);
 
 /* parser.c: c->text to c->ast, whose array has room for a node per character. */
 int parser_run(struct compiler *c) GAD_MUST_CHECK;

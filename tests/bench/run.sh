@@ -43,6 +43,7 @@ sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/heap' \"\$GPUAR
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/latency' \"\$GPUARRAYD_SOCKET\""
 sh "$top/tests/run-uninstalled.sh" -- sh -c "'$build/tests/bench/throughput' \"\$GPUARRAYD_SOCKET\""
 "$python" "$top/tests/bench/jobs/accounting.py" "$build"
+sh "$top/tests/run-uninstalled.sh" -- "$python" "$top/tests/bench/jobs/hostile_programs.py" || true
 if [ "$(id -u)" = 0 ]; then # the others are users of their own
     sh "$top/tests/run-uninstalled.sh" --pool 256M -- "$python" "$top/tests/bench/jobs/people.py" "$work"
 fi

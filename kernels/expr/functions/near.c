@@ -360,10 +360,13 @@ static int move_node(const struct near *k, uint16_t node, const uint16_t *moved,
 static int move_all(const struct near *k, uint16_t root, uint16_t *ret)
 {
     struct compiler *c = k->l.c;
-    uint16_t *moved = arena_take(&c->arena, (root + 1u) * sizeof(*moved));
-    if (moved == NULL)
+    if (c->moved == NULL)
+        c->moved = arena_take(&c->arena, EXPR_MAX_NODES * sizeof(*c->moved));
+    if (c->moved == NULL)
         return compiler_no_memory(c);
+    uint16_t *moved = c->moved;
     memset(moved, 0xff, (root + 1u) * sizeof(*moved));
+    c->n_steps += root / 4u;
     moved[root] = root;
     for (unsigned i = root + 1u; i-- > 0;) {
         const struct graph_node *n = &c->graph.nodes[i];

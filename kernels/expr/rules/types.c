@@ -252,6 +252,9 @@ int types_resolve(struct compiler *c, unsigned index)
         int r = n->kind == AST_ITERATE  ? iterate_end(c, n, &again)
                 : n->kind == AST_REPEAT ? repeats_apply(c, n, &again)
                                         : type_node(c, n);
+        c->n_steps += COMPILER_NODE_STEPS;
+        if (r == 0)
+            r = compiler_check_steps(c, n->column);
         if (r)
             return r;
         i = again == AST_ABSENT ? i : again - 1;

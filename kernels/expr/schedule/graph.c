@@ -161,9 +161,12 @@ static bool is_same(const struct graph_node *a, const struct graph_node *b)
             (a->shape == b->shape && a->sized == b->sized));
 }
 
-static bool find(const struct graph *g, const struct graph_node *key, uint32_t hash, uint16_t *ret)
+static bool find(struct compiler *c, const struct graph_node *key, uint32_t hash, uint16_t *ret)
 {
-    for (uint16_t i = g->buckets[hash & g->bucket_mask]; i != NODE_NONE; i = g->nodes[i].next)
+    const struct graph *g = &c->graph;
+    c->n_steps++;
+    for (uint16_t i = g->buckets[hash & g->bucket_mask]; i != NODE_NONE;
+         i = g->nodes[i].next, c->n_steps++)
         if (is_same(&g->nodes[i], key)) {
             *ret = i;
             return true;
@@ -219,7 +222,7 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     key.is_transposed = is_transposed;
     key.reads = 1ull << arg;
     uint32_t hash = hash_key(&key);
-    if (find(&c->graph, &key, hash, ret))
+    if (find(c, &key, hash, ret))
         return 0;
     if (is_transposed) {
         memcpy(dims, array->shape, (size_t)ndim * sizeof(*dims));
@@ -266,6 +269,7 @@ static int shift_intern(struct compiler *c, const struct near_shift *shift, uint
     if (g->shifts == NULL || g->shift_hashes == NULL)
         return compiler_no_memory(c);
     uint32_t hash = hash_shift(shift);
+    c->n_steps += g->n_shifts / 8u;
     for (*ret = 0; *ret < g->n_shifts; (*ret)++)
         if (g->shift_hashes[*ret] == hash &&
             memcmp(g->shifts[*ret], shift, offsetof(struct near_shift, column)) == 0)
@@ -316,8 +320,8 @@ int graph_window(struct compiler *c, uint32_t column, const struct window *windo
         g->windows = arena_take(&c->arena, EXPR_MAX_WINDOWS * sizeof(struct window *));
     if (g->windows == NULL)
         return compiler_no_memory(c);
-    while (i < g->n_windows && !is_same_window(g->windows[i], window))
-        i++;
+    for (; i < g->n_windows && !is_same_window(g->windows[i], window); i++)
+        c->n_steps++;
     if (i == EXPR_MAX_WINDOWS)
         return too_many(c, column, "windows", EXPR_MAX_WINDOWS);
     if (i == g->n_windows) {
@@ -345,7 +349,7 @@ int graph_const(struct compiler *c, enum dtype dtype, union scalar value, uint16
     key.value = value;
     key.shape = shape;
     uint32_t hash = hash_key(&key);
-    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+    return find(c, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
 int graph_index(struct compiler *c, uint32_t column, int64_t axis, uint16_t *ret)
@@ -356,7 +360,7 @@ int graph_index(struct compiler *c, uint32_t column, int64_t axis, uint16_t *ret
     key.axes = 1ull << (axis + ARRAY_MAX_NDIM);
     key.is_free = true;
     uint32_t hash = hash_key(&key);
-    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+    return find(c, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
 int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t *ret)
@@ -367,13 +371,13 @@ int graph_flat_index(struct compiler *c, bool is_sized, uint16_t shape, uint16_t
     key.is_free = !is_sized;
     key.sized = is_sized ? shape : NODE_NONE;
     uint32_t hash = hash_key(&key);
-    return find(&c->graph, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
+    return find(c, &key, hash, ret) ? 0 : add(c, &key, hash, ret);
 }
 
 int graph_find_or_add(struct compiler *c, const struct graph_node *key, uint16_t *ret)
 {
     uint32_t hash = hash_key(key);
-    return find(&c->graph, key, hash, ret) ? 0 : add(c, key, hash, ret);
+    return find(c, key, hash, ret) ? 0 : add(c, key, hash, ret);
 }
 
 /* Sizes of as many elements are one: they count them alike. */
@@ -433,7 +437,7 @@ static int add_computed(struct compiler *c, uint32_t column, struct graph_node k
 {
     struct graph *g = &c->graph;
     uint32_t hash = hash_key(&key);
-    if (find(g, &key, hash, ret))
+    if (find(c, &key, hash, ret))
         return 0;
     for (unsigned i = 0; i < key.n_src; i++) {
         const struct graph_node *n = &g->nodes[key.src[i]];

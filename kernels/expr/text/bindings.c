@@ -40,7 +40,7 @@ bool bindings_find(const struct parser *p, const struct token *name, uint32_t *r
     if (p->bindings == NULL)
         return false;
     for (const struct binding *b = p->bindings[bucket_of(text, name->n_chars)]; b != NULL;
-         b = b->next)
+         b = b->next, p->c->n_steps++)
         if (b->n_chars == name->n_chars && memcmp(b->name, text, b->n_chars) == 0) {
             *ret_node = b->node;
             return true;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define MAX_PARAMETERS 16
-#define MAX_READ_CHARS (64 * 1024) /* by all calls of a text */
+#define MAX_READ_CHARS (64 * 1024) /* by all calls of a program */
 
 struct definition {
     const struct definition *next;
@@ -39,8 +39,8 @@ static bool is_same(const struct parser *p, const struct token *a, const struct 
 const struct definition *definitions_find(const struct parser *p, const struct token *name)
 {
     const struct definition *d = p->definitions;
-    while (d != NULL && !is_same(p, &d->name, name))
-        d = d->next;
+    for (; d != NULL && !is_same(p, &d->name, name); d = d->next)
+        p->c->n_steps++;
     return d;
 }
 
@@ -176,14 +176,14 @@ int definitions_check_recursion(struct parser *p, const struct token *name)
 static int make_room(struct parser *p, const struct token *name, const struct definition *d)
 {
     struct ast *ast = &p->c->ast;
-    p->n_read_chars += d->n_body_chars + d->n_parameters + 1;
-    if (p->n_read_chars > MAX_READ_CHARS) {
+    p->c->n_read_chars += d->n_body_chars + d->n_parameters + 1;
+    if (p->c->n_read_chars > MAX_READ_CHARS) {
         int r = compiler_fail(p->c, GAD_LIMIT_EXCEEDED, name->start + 1,
                               "functions that call each other make the expression too long");
         error_expected(p->c->error, "at most %d characters of all calls", MAX_READ_CHARS);
         return r;
     }
-    size_t wanted = (size_t)p->c->n_chars + 1 + p->n_read_chars;
+    size_t wanted = (size_t)p->c->n_chars + 1 + p->c->n_read_chars;
     if (wanted <= ast->capacity)
         return 0;
     struct ast_node *nodes = arena_take(&p->c->arena, 2 * wanted * sizeof(*nodes));

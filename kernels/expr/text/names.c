@@ -262,6 +262,8 @@ int names_parse(struct parser *p, uint32_t *ret)
     int r = parser_advance(p);
     if (r == 0)
         r = names_skip_prefix(p, &name, &has_prefix);
+    if (r == 0)
+        r = compiler_check_steps(p->c, name.start + 1);
     if (r)
         return r;
     bool is_parameter =

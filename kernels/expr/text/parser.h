@@ -40,7 +40,6 @@ struct parser {
     const struct definition *definitions;
     const struct inlined *frame; /* of the function whose text is read; NULL: of none */
     const struct token *defined; /* the name of the one that is being defined; or NULL */
-    size_t n_read_chars;         /* by calls */
     /* iterations.c */
     const struct iteration *iteration; /* whose body is read, and no function's text; or NULL */
     bool is_iterating;                 /* in its body, or in that of a function called there */

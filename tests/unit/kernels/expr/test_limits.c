@@ -251,6 +251,64 @@ Test(expr_limits, bounds_shapes)
     fixture_free(f);
 }
 
+/* n times `part`, which may have the number of each in it. */
+static char *append(char *at, unsigned n, const char *part)
+{
+    for (unsigned i = 0; i < n; i++)
+        at += sprintf(at, part, i, i);
+    return at;
+}
+
+static void expect_too_long(struct fixture *f, const char *text)
+{
+    cr_assert(lt(sz, strlen(text), REQUEST_MAX_EXPR_CHARS));
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED), "%s", text);
+    cr_expect(eq(str, f->error.expected, (char *)"at most 2097152 steps"), "%s", f->error.message);
+    cr_expect(ne(ptr, strstr(f->error.message, "column "), NULL), "%s", f->error.message);
+}
+
+Test(expr_limits, bounds_the_steps_of_finding_out_what_a_program_means)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS), *at;
+    /* Long loops, of which one dtype after the other rises. */
+    at = append(stpcpy(text, "f(x)=x"), 600, "-x*2");
+    at = append(stpcpy(at, ";"), 16, "s%u=i1;");
+    at = stpcpy(at, "iterate(9,s15=s0+i4,s0=s1+i2");
+    for (unsigned i = 1; i < 15; i++)
+        at += sprintf(at, ",s%u=s%u", i, i + 1);
+    append(at, 26, "+f(s0)");
+    strcat(text, ")");
+    expect_too_long(f, text);
+    /* Functions, of which the first one is looked for last. */
+    at = append(stpcpy(text, "f(x)=x;"), 600, "g%u(x)=x;");
+    at = append(stpcpy(at, "h(x)=x"), 1300, "+f(x)");
+    append(stpcpy(at, ";f4"), 3, "+h(f4)");
+    expect_too_long(f, text);
+    /* Neighbours of what stands behind much else. */
+    at = append(stpcpy(text, "j=f4"), 800, "+f4*%u");
+    at = append(stpcpy(at, ";p=f4+7;h(x)=p"), 500, "+near(p,1,0)");
+    append(stpcpy(at, ";j"), 10, "+h(1)");
+    expect_too_long(f, text);
+    free(text);
+    fixture_free(f);
+}
+
+Test(expr_limits, bounds_what_calls_of_all_texts_read_together)
+{
+    struct fixture *f = fixture_new();
+    char *text = repeat("f(x)=x", "+x", 2000, ";f(f4)", "+f(f4)", "");
+    text[strlen("f(x)=x") + 2 * 2000 + strlen(";f(f4)") + 8 * strlen("+f(f4)")] = '\0';
+    f->request.n_outputs = 2;
+    for (unsigned i = 0; i < 2; i++)
+        f->outputs[i] = (struct request_output){.expr = text, .n_expr_chars = strlen(text)};
+    cr_expect(eq(int, fixture_compile_request(f), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 65536 characters of all calls"));
+    cr_expect(eq(str, f->error.argument, (char *)"outputs[1]"));
+    free(text);
+    fixture_free(f);
+}
+
 Test(expr_limits, bounds_digits_of_a_number)
 {
     struct fixture *f = fixture_new();
