@@ -62,6 +62,10 @@ def test_a_missing_name_says_how_arguments_are_given(gd):
     assert caught.value.found == "'temprature'"
     with pytest.raises(gd.errors.UnknownName, match="^line 3, column 5: unknown name 't'"):
         gd.evaluate("sum(temperature,\n  axis=0);\n1 + t")
+    for text, column in (("iterate(3, z = z*z + temperature)", 12), ("clip(temperature, max=z)", 23),
+                         ("temperature + repeat(2, temperature = 2*temperature, z = 1)", 54)):
+        with pytest.raises(gd.errors.UnknownName, match=f"^column {column}: unknown name 'z'"):
+            gd.evaluate(text)
     with pytest.raises(gd.errors.UnknownName, match="qqq=array"):
         gd.evaluate("qqq + 1")
     with pytest.raises(gd.errors.UnknownName, match="sqrt"):

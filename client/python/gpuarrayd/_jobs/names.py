@@ -45,9 +45,14 @@ def _is_optional(name: str) -> bool:
 def place_of(name: str, *texts: str) -> tuple[int, str]:
     """Which of the texts needs it, and where, as the daemon says it."""
     import re
+    this = re.escape(name)
+    anywhere = re.compile(rf"(?<![\w.]){this}(?!\w|\s*\(|\s*=[^=])", re.ASCII)
+    begun = re.compile(rf"(?<![\w.])(?:iterate|repeat)\s*\([^;]*?,\s*({this})\s*=(?!=)", re.ASCII)
     for index, text in enumerate(texts):
-        if match := re.search(rf"(?<![\w.]){re.escape(name)}(?!\w|\s*\(|\s*=[^=])", text, re.ASCII):
-            before = text[:match.start()].split("\n")
+        starts = [match.start(match.lastindex or 0)
+                  for match in (anywhere.search(text), begun.search(text)) if match]
+        if starts:
+            before = text[:min(starts)].split("\n")
             line = f"line {len(before)}, " if "\n" in text.rstrip() else ""
             return index, f"{line}column {len(before[-1]) + 1}: "
     return 0, ""
