@@ -85,19 +85,39 @@ def test_of_every_function_shape_dtype_and_mode(w):
         check(w.compute(text, u=u), wanted(op, found), largest, f"{text} of {u.shape} {u.dtype}")
 
 
+LINES = ((5, range(90, 104)), (3, (1, 2, 3)), (40, (7, 119, 120, 139, 140, 141)),
+         (65, (33, 64, 65, 66, 200)), (301, (150, 301, 640)))
+
+
+def shown(region, u, gap, is_backwards):
+    """The rows of u in shared memory, with elements between them that are none of theirs."""
+    n_rows, length = u.shape
+    whole = region.array(u.dtype, (n_rows, length + gap))
+    whole[:] = 77
+    rows = whole[::-1] if is_backwards else whole
+    rows[:, gap // 2:gap // 2 + length] = u
+    first = rows[:, gap // 2:gap // 2 + length]
+    at = first.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return wire.described(u, region.at(at), first.strides)
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_along_lines_that_are_read_where_they_lie(w, mode):
-    """As of an operand that is computed first, whichever piece of a line the end is in."""
+    """Whichever piece of a line the end is in, of items of each size, with gaps between lines and
+    backwards. Sums of whole numbers are exact, in whichever order they are added."""
     rng = np.random.default_rng(8)
-    for size, lengths in ((5, range(90, 104)), (3, (1, 2, 3)), (40, (7, 119, 120, 139, 140, 141))):
-        for length in lengths:
-            u = rng.random((19, length), "f4")
-            for origin in (-(size // 2), 0, (size - 1) // 2):
-                words = f"{size}, axis=1, mode={mode}, value=3, origin={origin}".replace(
-                    "value=3, " if mode != "constant" else "", "")
-                got = w.compute(f"window_max(u, {words}) + window_mean(u, {words})", u=u)
-                want = w.compute(f"window_max(abs(u), {words}) + window_mean(abs(u), {words})", u=u)
-                np.testing.assert_array_equal(got, want, f"{words} of {length}")
+    region = wire.Region(w, 1 << 18)
+    for case, (size, length) in enumerate((s, n) for s, lengths in LINES for n in lengths):
+        dtype = ("f4", "f8", "i2", "u1", "i8")[case % 5]
+        u = rng.integers(0, 99, (19, length)).astype(dtype)
+        described = shown(region, u, case % 4 * 3, case % 3 == 2)
+        for origin in (-(size // 2), 0, (size - 1) // 2):
+            words = f"{size}, axis=1, mode={mode}, value=3, origin={origin}".replace(
+                "value=3, " if mode != "constant" else "", "")
+            found = windows(u, (1, size), mode, (0, origin), 3)
+            for op in ("max", "min", "sum") if dtype[0] == "f" else ("max", "min"):
+                got = w.compute(f"window_{op}(u, {words})", u=described)
+                np.testing.assert_array_equal(got, wanted(op, found), f"{op} {words} of {length} {dtype}")
 
 
 @pytest.mark.skipif(ENGINE != "cpu", reason="a device makes no windows that are so large")
