@@ -186,6 +186,7 @@ static int compile_as(const struct job_request *request, bool is_first_axis_firs
     c.repeats = NULL;
     c.n_states = 0;
     c.n_steps = 0;
+    c.typed_column = 0;
     c.moved = NULL;
     c.n_read_chars = 0;
     c.is_first_axis_first = is_first_axis_first;

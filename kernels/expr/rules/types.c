@@ -249,6 +249,7 @@ int types_resolve(struct compiler *c, unsigned index)
     for (uint32_t i = 0; i < ast->n_nodes; i++) {
         uint32_t again = AST_ABSENT; /* the first node to be typed once more, with other dtypes */
         struct ast_node *n = &ast->nodes[i];
+        c->typed_column = n->column;
         int r = n->kind == AST_ITERATE  ? iterate_end(c, n, &again)
                 : n->kind == AST_REPEAT ? repeats_apply(c, n, &again)
                                         : type_node(c, n);
@@ -259,6 +260,7 @@ int types_resolve(struct compiler *c, unsigned index)
             return r;
         i = again == AST_ABSENT ? i : again - 1;
     }
+    c->typed_column = 0;
     const struct ast_node *root = &ast->nodes[ast->n_nodes - 1];
     const struct request_output *output = &c->request->outputs[index];
     uint16_t *node = &c->outputs[index], *shape = &c->output_shapes[index];

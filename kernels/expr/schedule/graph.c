@@ -180,7 +180,7 @@ static int grow(struct compiler *c)
     struct graph *g = &c->graph;
     size_t capacity = (size_t)g->capacity * 4;
     if (g->capacity == EXPR_MAX_NODES)
-        return too_many(c, 0, "subexpressions", EXPR_MAX_NODES);
+        return too_many(c, c->typed_column, "subexpressions", EXPR_MAX_NODES);
     if (capacity > EXPR_MAX_NODES)
         capacity = EXPR_MAX_NODES;
     struct graph_node *nodes = arena_take(&c->arena, capacity * sizeof(*nodes));

@@ -294,6 +294,19 @@ Test(expr_limits, bounds_the_steps_of_finding_out_what_a_program_means)
     fixture_free(f);
 }
 
+Test(expr_limits, bounds_subexpressions_and_says_where)
+{
+    struct fixture *f = fixture_new();
+    char *text = malloc(REQUEST_MAX_EXPR_CHARS);
+    append(stpcpy(text, "f8+\n "), 1500, "+f8*%u");
+    cr_expect(eq(int, compile_text(f, text, strlen(text)), GAD_LIMIT_EXCEEDED));
+    cr_expect(eq(str, f->error.expected, (char *)"at most 4096"));
+    cr_expect(eq(ptr, strstr(f->error.message, "line 2, column "), f->error.message), "%s",
+              f->error.message);
+    free(text);
+    fixture_free(f);
+}
+
 Test(expr_limits, bounds_what_calls_of_all_texts_read_together)
 {
     struct fixture *f = fixture_new();
