@@ -86,8 +86,8 @@ struct compiler {
     uint16_t n_states;            /* of all of them, numbers */
     uint64_t n_steps;
     uint32_t typed_column; /* of what is typed at the moment; 0: of nothing */
-    uint16_t *moved;     /* of near.c, a node for each of the graph; NULL: nothing was moved */
-    size_t n_read_chars; /* by calls of the text's functions */
+    uint16_t *moved;       /* of near.c, a node for each of the graph; NULL: nothing was moved */
+    size_t n_read_chars;   /* by calls of the text's functions */
     /* What streams are reduced to along several axes goes by way of the first one alone, as far as
      * it can: results along different ones then come from one pass over them. */
     bool is_first_axis_first;
