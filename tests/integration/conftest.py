@@ -102,8 +102,8 @@ def pytest_configure(config):
 # package's drive all of those on the plain build.
 PLAIN = """test_catalogue test_cuda_trees test_disk_rate test_exact_numbers test_jobs test_product_jobs
     test_products test_quantiles test_random test_random_functions test_reduction_functions
-    test_reductions test_repeated test_special_forms test_stats test_tf32 test_counts
-    test_trees test_replies""".split()
+    test_reductions test_repeated test_special_forms test_stats test_tf32 test_counts test_trees
+    test_replies test_layouts test_product_chains test_slabs test_windows""".split()
 
 
 # Of a function marked "values", or in such a file, of whose cases sanitizers see one in so many.

@@ -45,6 +45,7 @@ def check(w, text, **args):
 
 
 @pytest.mark.parametrize("text", CHAINS)
+@pytest.mark.values
 def test_chains(w, text):
     for shape in [(3, 4, 5, 2), (37, 23, 41, 19), (1, 1, 1, 1), (130, 70, 1, 65)]:
         for dtype in ("i8", "f8"):
