@@ -1,5 +1,6 @@
 /* The watch: a thread that tells the broker how much of the processor's time each other one has had
- * for what it has in hand (daemon/crashpage.h).
+ * for what it has in hand (daemon/crashpage.h), and that sees who is in a call that lasts, while
+ * others could do something with the place (turns/aside.c).
  *
  * A thread that hangs cannot tell it itself, and the time of day says nothing: on a loaded machine,
  * or behind a stopped debugger, a tile may take any. What is told leaves out what passed before the
@@ -21,6 +22,8 @@
 
 #define LOOK_NS       UINT64_C(100000000)
 #define LOOKS_IN_VAIN 10u
+#define CALLS_LOOK_NS UINT64_C(2500000)
+#define CALL_NS       UINT64_C(5000000) /* a call lasts */
 
 static uint64_t time_of(clockid_t clock)
 {
@@ -57,13 +60,45 @@ static bool look_at_all(struct sched *s)
     return is_any_busy;
 }
 
-static void wait_for_next_look(struct sched *s)
+/* What passed before the first look is left out. */
+static bool is_call_long(struct thread_context *th, uint64_t now_ns)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    uint64_t ns = (uint64_t)end.tv_nsec + LOOK_NS;
-    end.tv_sec += (time_t)(ns / 1000000000u);
-    end.tv_nsec = (long)(ns % 1000000000u);
+    uint64_t call = atomic_load_explicit(&th->call, memory_order_relaxed);
+    if (call % 2 == 0)
+        return false;
+    if (call != th->watched_call) {
+        th->watched_call = call;
+        th->watched_call_ns = now_ns;
+    }
+    return now_ns - th->watched_call_ns >= CALL_NS;
+}
+
+static void look_at_calls(struct sched *s, uint64_t now_ns)
+{
+    for (unsigned i = 0; i < s->n_threads; i++) {
+        struct thread_context *th = s->threads[i];
+        if (th->has_place && th->in_hand && is_call_long(th, now_ns))
+            sched_displace(s, th);
+    }
+}
+
+static bool has_others(const struct sched *s)
+{
+    return s->n_jobs > 1 && s->n_busy > 0;
+}
+
+void sched_watch_calls(struct sched *s)
+{
+    if (s->watches_calls || !has_others(s))
+        return;
+    s->watches_calls = true;
+    pthread_cond_signal(&s->watch_wake);
+}
+
+static void wait_until(struct sched *s, uint64_t end_ns)
+{
+    const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000u),
+                                 .tv_nsec = (long)(end_ns % 1000000000u)};
     pthread_cond_timedwait(&s->watch_wake, &s->lock, &end);
 }
 
@@ -81,15 +116,24 @@ static void *watch_main(void *argument)
 {
     struct sched *s = argument;
     unsigned n_in_vain = 0;
+    uint64_t look_ns = 0; /* when the next look at all is due */
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
-        n_in_vain = look_at_all(s) || s->n_jobs > 0 ? 0 : n_in_vain + 1;
+        uint64_t now_ns = clock_ns();
+        if (now_ns >= look_ns) {
+            n_in_vain = look_at_all(s) || s->n_jobs > 0 ? 0 : n_in_vain + 1;
+            s->watches_calls &= has_others(s);
+            look_ns = now_ns + LOOK_NS;
+        }
+        if (s->watches_calls && has_others(s))
+            look_at_calls(s, now_ns);
         if (n_in_vain < LOOKS_IN_VAIN) {
-            wait_for_next_look(s);
+            wait_until(s, s->watches_calls ? now_ns + CALLS_LOOK_NS : look_ns);
             continue;
         }
         sleep_for_good(s);
         n_in_vain = 0;
+        look_ns = 0;
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -108,8 +152,8 @@ void sched_wake_watch(struct sched *s)
 
 int sched_start_watch(struct sched *s)
 {
-    int r = s->config.page ? pthread_create(&s->watch, NULL, watch_main, s) : 0;
-    s->has_watch = s->config.page && r == 0;
+    int r = pthread_create(&s->watch, NULL, watch_main, s);
+    s->has_watch = r == 0;
     if (s->has_watch)
         pthread_setname_np(s->watch, "watch");
     return -r;

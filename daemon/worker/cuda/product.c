@@ -11,6 +11,7 @@
  * pipeline's lock.
  */
 #include "daemon/worker/cuda/engine.h"
+#include "daemon/worker/turns/scheduler.h"
 #include "daemon/worker/walks/walk_product.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ int cuda_product_read_log(struct cuda_engine *e, struct tile *t, struct thread_c
 static enum tile_outcome apply(struct tile *t, struct thread_context *th)
 {
     while (t->grain < t->end) {
-        if (atomic_load_explicit(&t->job->is_stopped, memory_order_relaxed))
+        if (!sched_may_call_on(t, th))
             return TILE_FAILED;
         int r = read_log(t, th);
         if (r == -EAGAIN)

@@ -32,6 +32,7 @@
 #include "daemon/worker/cuda/results.h"
 #include "daemon/worker/io/ring.h"
 #include "daemon/worker/jobs/reads.h"
+#include "daemon/worker/turns/scheduler.h"
 #include "daemon/worker/walks/walk_product.h"
 #include "proto/box.h"
 #include "proto/util.h"
@@ -478,7 +479,7 @@ static enum tile_outcome finish(struct cuda_work *work, struct tile *t, struct t
     const uint64_t end = round_end(t);
     t->grain = end - work->code.n_grains;
     for (unsigned grain = 0; t->grain < end; grain++) {
-        if (is_stopped(t))
+        if (!sched_may_call_on(t, th))
             return TILE_FAILED;
         int r = finish_grain(work, grain, t, th);
         if (r)
@@ -505,7 +506,7 @@ enum tile_outcome cuda_tile_failed(const struct tile *t, struct thread_context *
 enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
                                    struct thread_context *th)
 {
-    uint64_t begin_ns = clock_ns();
+    uint64_t begin_ns = clock_ns(), aside_ns = th->aside_ns;
     direct_release(&work->in, work->registered);
     direct_release(&work->out, work->registered);
     if (t->device_error)
@@ -513,7 +514,7 @@ enum tile_outcome cuda_tile_finish(struct cuda_work *work, struct tile *t,
     enum tile_outcome outcome = finish(work, t, th);
     box_fence();
     uint64_t end_ns = clock_ns();
-    t->measure.sink_ns += end_ns - begin_ns;
+    t->measure.sink_ns += end_ns - begin_ns - (th->aside_ns - aside_ns);
     tile_span(t, th, TRACE_WRITE, begin_ns, end_ns);
     return outcome;
 }

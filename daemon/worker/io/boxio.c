@@ -18,7 +18,8 @@
  * to lie in a gap.
  *
  * Reads that may not block use RWF_NOWAIT; where a file system does not know it the answer is the
- * same as for data that is not in the page cache. Writes say in the crash page that they may block.
+ * same as for data that is not in the page cache. Writes say in the crash page that they may block,
+ * and count their calls, so that one that lasts is seen (turns/aside.c).
  *
  * Called by the ports of files and grids, on compute and I/O threads.
  */
@@ -205,14 +206,25 @@ int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
 
 /* Writing ------------------------------------------------------------------------------------ */
 
+/* The thread's own number, which others read. */
+static void count_calls(const struct port_io *io, uint64_t n)
+{
+    if (!io->call || io->may_block)
+        return;
+    uint64_t call = atomic_load_explicit(io->call, memory_order_relaxed);
+    atomic_store_explicit(io->call, call + n, memory_order_relaxed);
+}
+
 void boxio_enter_blocking(const struct port_io *io)
 {
+    count_calls(io, 1);
     if (io->page && !io->may_block)
         atomic_store_explicit(&io->page->state, CRASHPAGE_BLOCKING, memory_order_relaxed);
 }
 
 void boxio_leave_blocking(const struct port_io *io)
 {
+    count_calls(io, 1);
     if (io->page && !io->may_block) {
         atomic_store_explicit(&io->page->since_ns, clock_ns(), memory_order_relaxed);
         atomic_store_explicit(&io->page->state, CRASHPAGE_COMPUTING, memory_order_relaxed);
@@ -253,6 +265,7 @@ static int read_between(const struct boxio *b, const struct piece *p, char *boun
 static int write_piece(const struct boxio *b, const struct piece *p, const struct port_io *io,
                        struct gad_error *error)
 {
+    count_calls(io, 2);
     if (p->is_run)
         return write_run(b, p, error);
     struct gaps_hold hold = gaps_hold(b->gaps, p->offset, p->n_bytes);

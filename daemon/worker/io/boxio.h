@@ -32,8 +32,8 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
                 struct gad_error *error) GAD_MUST_CHECK;
 
 /* Around calls that may wait for a disk on a thread whose io does not say so: a compute thread that
- * writes, which is no hang: its time begins anew after it. I/O threads count as blocked all along.
- */
+ * writes, which is no hang: its time begins anew after it. While it is in one call for long another
+ * thread has its place. I/O threads count as blocked all along. */
 void boxio_enter_blocking(const struct port_io *io);
 void boxio_leave_blocking(const struct port_io *io);
 

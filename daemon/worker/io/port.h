@@ -38,6 +38,9 @@ struct port_io {
     bool may_block;                /* false: -EAGAIN instead of waiting for a disk */
     char *bounce;                  /* BOXIO_BOUNCE_BYTES */
     struct crashpage_thread *page; /* told when a call may block; NULL: nobody */
+    /* Odd while a compute thread is in a call that may block, and another number in the next such
+     * call; NULL: nobody asks. */
+    _Atomic uint64_t *call;
 };
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC */

@@ -44,6 +44,7 @@ int thread_context_new(unsigned index, const struct cpu_engine *cpu, struct cras
     th->page = page;
     th->io.page = page;
     th->io.may_block = !is_compute;
+    th->io.call = &th->call;
     pthread_cond_init(&th->wake, NULL);
     th->io.bounce = map_pages(BOXIO_BOUNCE_BYTES);
     bool has_scratch = is_compute && cpu;

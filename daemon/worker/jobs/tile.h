@@ -93,12 +93,16 @@ struct thread_context {
     pthread_cond_t wake;
     struct thread_context *next; /* on the bench, or of the same job */
     bool has_place;
-    struct tile *aside;                         /* its turn was put aside; NULL: it was not */
-    uint64_t slice_ns;                          /* when its turn, or what goes on of it, began */
+    struct tile *aside;    /* its turn was put aside; NULL: it was not */
+    uint64_t slice_ns;     /* when its turn, or what goes on of it, began */
+    struct tile *in_hand;  /* of its turn; NULL: none */
+    uint64_t displaced_ns; /* since when another has its place while it is in a call; 0: none has */
     uint64_t watched_since_ns, watched_from_ns; /* watch.c */
-    uint64_t aside_ns;                          /* that turns of it were put aside, all together */
-    _Atomic uint64_t signalling_since_ns;       /* in the write to a client's eventfd; 0: not */
-    uint64_t slot_bytes;                        /* the CPU engine's */
+    uint64_t watched_call, watched_call_ns; /* watch.c: in which it was, and since when at least */
+    uint64_t aside_ns;                      /* that turns of it were put aside, all together */
+    _Atomic uint64_t call;                  /* see struct port_io */
+    _Atomic uint64_t signalling_since_ns;   /* in the write to a client's eventfd; 0: not */
+    uint64_t slot_bytes;                    /* the CPU engine's */
     /* The grain in hand. */
     struct port_box input_boxes[REQUEST_MAX_ARGS], output_boxes[REQUEST_MAX_OUTPUTS];
     void *input_memory[REQUEST_MAX_ARGS], *output_memory[REQUEST_MAX_OUTPUTS];

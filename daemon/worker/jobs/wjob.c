@@ -321,6 +321,30 @@ void wjob_unwatch_rings(const struct wjob *job, int epoll_fd)
             (void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
 }
 
+/* The ith that the job writes to; false: none is. */
+static bool find_disk(const struct wjob *job, unsigned i, uint64_t *ret_device)
+{
+    const struct port *port = &job->ports[i];
+    if (i == job->n_ports && job->walk.journal)
+        *ret_device = job->walk.journal->device;
+    else if (i >= job->program->n_inputs && i < job->n_ports &&
+             port->array.at.kind == LOCATION_FILE && !port->file.is_in_memory)
+        *ret_device = port->file.device;
+    else
+        return false;
+    return true;
+}
+
+bool wjob_shares_disk(const struct wjob *job, const struct wjob *other)
+{
+    uint64_t a, b;
+    for (unsigned i = 0; i <= job->n_ports; i++)
+        for (unsigned k = 0; k <= other->n_ports && find_disk(job, i, &a); k++)
+            if (find_disk(other, k, &b) && a == b)
+                return true;
+    return false;
+}
+
 void wjob_close(struct wjob *job)
 {
     for (unsigned i = 0; i < job->n_ports; i++)

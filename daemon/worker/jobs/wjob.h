@@ -88,6 +88,7 @@ struct wjob {
     uint64_t idle_since_ns;       /* with rings: no tile is in hand since; 0: some is */
     uint64_t still_since_ns;      /* nobody is at it since; 0: somebody is (turns/waits.c) */
     bool lacked_room;             /* since then a slot was looked for in vain */
+    bool writes_slowly; /* some thread has lost its place while it writes to a disk of the job's */
     uint64_t wait_ns[TRAFFIC_N_WAITS];
 
     /* outcome */
@@ -121,6 +122,8 @@ int wjob_new(struct frame *frame_take, const struct message *message,
 struct wjob *wjob_free(struct wjob *job);
 /* Takes the rings out of the epoll set. */
 void wjob_unwatch_rings(const struct wjob *job, int epoll_fd);
+/* Whether outputs of both, or a journal, lie on the same disk. */
+bool wjob_shares_disk(const struct wjob *job, const struct wjob *other);
 /* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
 void wjob_close(struct wjob *job);
 /* Whether the regions still have their memory; else the job fails. Main thread. */

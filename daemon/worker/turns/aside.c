@@ -24,7 +24,21 @@
  * long by the table of costs, but takes its time nevertheless, is put aside where more spare
  * threads are there than are kept for others.
  *
- * Called by engines (sched_may_go_on), the compute threads, and whoever ends a job.
+ * A call that writes to a file may last, for as long as its disk likes, and a thread that is in one
+ * cannot put itself aside. The watch sees that, and gives its place to a spare thread:
+ *
+ *     thread 1   tile A ~~~~|    write, without a place    |  waits  |~~~~ tile A ~~~
+ *     thread 7    (bench)         |~~ tile B ~~|~ tile C ~~|~ tile C ~|   (bench)
+ *                                 gets the place                       picks A
+ *
+ * Its tile is a long one from then on. That a disk is slow is known by then only, and all threads
+ * that compute may be in calls of it: so many spare threads are reserved for that, and never kept
+ * for tiles that compute. While some thread is displaced, tiles of all jobs that write to the same
+ * disk begin as long ones do, with a spare thread that is kept for each, and none does any more
+ * when half as many are displaced as there are spare threads, or slots. So a disk that does not
+ * answer at all holds the jobs that write to it, and no others.
+ *
+ * Called by engines (sched_may_go_on), the compute threads, the watch, and whoever ends a job.
  */
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "proto/util.h"
@@ -72,8 +86,9 @@ static unsigned n_present(const struct sched *s)
 
 bool sched_may_begin_long(const struct sched *s, uint32_t user)
 {
-    unsigned share = s->n_spares / (n_present(s) + 1);
-    unsigned n_left = s->n_bench > s->n_kept ? s->n_bench - s->n_kept : 0;
+    unsigned share = (s->n_spares - s->n_reserved) / (n_present(s) + 1);
+    unsigned n_taken = s->n_kept + s->n_reserved;
+    unsigned n_left = s->n_bench > n_taken ? s->n_bench - n_taken : 0;
     share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
     return s->user_loads[sched_user_index(s, user)].n_long < min_u64(share, n_left);
 }
@@ -145,7 +160,21 @@ static bool may_leave(const struct sched *s, const struct thread_context *th,
                       const struct tile *tile)
 {
     return s->n_jobs > 1 && th->has_place && tile->job->state == WJOB_RUNNING &&
-           !tile->job->status && s->n_bench > (tile->is_long ? 0 : s->n_kept);
+           !tile->job->status && s->n_bench > (tile->is_long ? 0 : s->n_kept + s->n_reserved);
+}
+
+/* Until some thread that has a place gives it that one. */
+static void wait_aside(struct sched *s, struct thread_context *th)
+{
+    uint64_t begin = clock_ns();
+    if (th->page)
+        crashpage_leave(th->page);
+    while (th->aside && !s->is_stopping)
+        pthread_cond_wait(&th->wake, &s->lock);
+    if (th->aside)
+        sched_resume(s, th, false);
+    th->traced_ns = clock_ns();
+    th->aside_ns += th->traced_ns - begin;
 }
 
 /* Looking who is next may end the job, and then its threads have been resumed. */
@@ -162,32 +191,95 @@ static void let_others_go_first(struct sched *s, struct thread_context *th, stru
         sched_resume(s, th, true);
         return;
     }
-    if (th->page)
-        crashpage_leave(th->page);
     give_place(s, th);
-    uint64_t begin = clock_ns();
-    tile_trace_kernel(tile, th, begin);
-    while (th->aside && !s->is_stopping)
-        pthread_cond_wait(&th->wake, &s->lock);
-    if (th->aside)
-        sched_resume(s, th, false);
-    th->traced_ns = clock_ns();
-    th->aside_ns += th->traced_ns - begin;
+    tile_trace_kernel(tile, th, clock_ns());
+    wait_aside(s, th);
 }
 
-bool sched_may_go_on(struct tile *tile, struct thread_context *th)
+/* Calls that last ---------------------------------------------------------------------------- */
+
+void sched_note_slow_disks(struct sched *s)
+{
+    for (unsigned i = 0; i < s->n_jobs; i++)
+        s->jobs[i]->writes_slowly = false;
+    for (unsigned i = 0; i < s->n_threads && s->n_displaced > 0; i++)
+        for (unsigned k = 0; k < s->n_jobs && s->threads[i]->displaced_ns != 0; k++)
+            if (wjob_shares_disk(s->threads[i]->in_hand->job, s->jobs[k]))
+                s->jobs[k]->writes_slowly = true;
+}
+
+bool sched_calls_are_enough(const struct sched *s)
+{
+    unsigned n_slots = slots_use(s->slots).n_slots;
+    return s->n_displaced >= max_u64(min_u64(s->n_spares, n_slots) / 2, 1);
+}
+
+void sched_displace(struct sched *s, struct thread_context *th)
+{
+    struct tile *tile = th->in_hand;
+    if (s->n_bench <= (tile->is_kept ? 0 : s->n_kept))
+        return;
+    tile->is_long = true;
+    keep(s, tile, true);
+    s->n_kept--; /* it has the place */
+    s->n_busy--;
+    s->n_displaced++;
+    th->displaced_ns = clock_ns();
+    sched_note_slow_disks(s);
+    give_place(s, th);
+}
+
+uint64_t sched_come_back(struct sched *s, struct thread_context *th)
+{
+    uint64_t elapsed = th->displaced_ns - th->slice_ns;
+    th->displaced_ns = 0;
+    s->n_displaced--;
+    s->n_busy++;
+    s->n_kept++;
+    sched_note_slow_disks(s);
+    pthread_cond_signal(&s->compute_wake); /* tiles may have waited for that */
+    return elapsed;
+}
+
+/* Waits for a place, as who was put aside. Of a job that has ended it goes on without one. */
+static void ask_for_place(struct sched *s, struct thread_context *th, struct tile *tile)
+{
+    sched_charge(s, tile->job, sched_come_back(s, th));
+    if (tile->job->state != WJOB_RUNNING || tile->job->status)
+        return;
+    leave(s, th, tile);
+    wait_aside(s, th);
+}
+
+/* Asking ------------------------------------------------------------------------------------- */
+
+static bool go_on(struct tile *tile, struct thread_context *th, bool is_divisible)
 {
     struct sched *s = th->sched;
     struct wjob *job = tile->job;
     uint64_t now = clock_ns();
     if (s && now - th->slice_ns >= SLICE_NS) {
         pthread_mutex_lock(&s->lock);
-        sched_charge(s, job, now - th->slice_ns);
-        if (may_leave(s, th, tile))
-            let_others_go_first(s, th, tile);
+        if (th->displaced_ns != 0) {
+            ask_for_place(s, th, tile);
+        } else {
+            sched_charge(s, job, now - th->slice_ns);
+            if (is_divisible && may_leave(s, th, tile))
+                let_others_go_first(s, th, tile);
+        }
         pthread_mutex_unlock(&s->lock);
         th->slice_ns = clock_ns();
         tile_tell(tile, th, th->slice_ns);
     }
     return !atomic_load_explicit(&job->is_stopped, memory_order_relaxed);
+}
+
+bool sched_may_go_on(struct tile *tile, struct thread_context *th)
+{
+    return go_on(tile, th, true);
+}
+
+bool sched_may_call_on(struct tile *tile, struct thread_context *th)
+{
+    return go_on(tile, th, false);
 }

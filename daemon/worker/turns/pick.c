@@ -6,7 +6,7 @@
  * its blocks in all rings; a paused job has neither; the tiles of a job that exist at a time are
  * limited, so that the pool serves many jobs and memory is bounded; no new one begins while the
  * device has as many as it may. So are, beside other users, a user's tiles that wait for disks:
- * their slots are of no use to anybody meanwhile.
+ * their slots are of no use to anybody meanwhile; and tiles that take long (aside.c).
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
  */
@@ -19,13 +19,22 @@ bool sched_has_room(const struct sched *s, const struct wjob *job, const struct 
     return !ports->needs_slot || slots_can_lend(s->slots, job->is_express);
 }
 
+/* Where a tile takes long to compute or to write: whether it may go on, and no spare thread is kept
+ * for it yet. */
+static bool may_be_long(const struct sched *s, const struct wjob *job, bool is_long)
+{
+    if (job->writes_slowly && sched_calls_are_enough(s))
+        return false;
+    return (!is_long && !job->writes_slowly) || sched_may_begin_long(s, job->identity.user);
+}
+
 static bool is_tile_ready(const struct sched *s, const struct wjob *job, const struct tile *tile)
 {
     if (tile->state == TILE_STAGED || tile->state == TILE_COMPUTED)
-        return true;
+        return !job->writes_slowly || tile->is_kept || s->n_bench > s->n_kept;
     if (job->identity.is_paused)
         return false;
-    if (tile->is_long && !tile->is_kept && !sched_may_begin_long(s, job->identity.user))
+    if (!tile->is_kept && !may_be_long(s, job, tile->is_long))
         return false;
     return sched_has_room(s, job, tile->ports) && wjob_has_blocks(tile);
 }
@@ -63,7 +72,7 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
     if (ports->needs_slot &&
         sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
         return false;
-    if (job->walk.next.is_long && !sched_may_begin_long(s, job->identity.user))
+    if (!may_be_long(s, job, job->walk.next.is_long))
         return false;
     return sched_has_room(s, job, ports) && wjob_has_next_blocks(job);
 }
@@ -182,6 +191,7 @@ static struct tile *take_tile(struct sched *s, struct wjob *job)
         tile_init(tile, job);
         job->n_tiles++;
     }
+    tile->is_long |= job->writes_slowly;
     sched_keep_spare(s, tile);
     if (tile->ports->needs_slot && !tile->slot) {
         tile->slot = slots_lend(s->slots, job->is_express);

@@ -133,8 +133,11 @@ int sched_add(struct sched *s, struct wjob *job, struct gad_error *error)
     } else {
         wjob_set_state(job, WJOB_CLAIMING); /* the first pick takes the carry and begins */
     }
+    if (s->n_displaced > 0)
+        sched_note_slow_disks(s);
     sched_job_changed(s, job);
     pthread_cond_signal(&s->compute_wake);
+    sched_watch_calls(s);
     pthread_mutex_unlock(&s->lock);
     sched_wake_watch(s);
     return 0;

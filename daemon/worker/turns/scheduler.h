@@ -14,13 +14,20 @@
 #define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
 
 /* Compute threads beside those that compute, for turns that are put aside (aside.c). */
-#define SCHED_LEAST_SPARES 16u
-#define SCHED_MOST_SPARES  128u
+#define SCHED_LEAST_SPARES  16u
+#define SCHED_MOST_SPARES   128u
+#define SCHED_MOST_RESERVED 32u
+/* Of them, for calls that turn out to last: one for each thread that computes may be in one. */
+static inline unsigned sched_n_reserved(unsigned n_compute)
+{
+    return n_compute > SCHED_MOST_RESERVED ? SCHED_MOST_RESERVED : n_compute;
+}
 static inline unsigned sched_n_spares(unsigned n_compute)
 {
     unsigned n = 4 * n_compute;
     n = n < SCHED_LEAST_SPARES ? SCHED_LEAST_SPARES : n;
-    return n > SCHED_MOST_SPARES ? SCHED_MOST_SPARES : n;
+    n = n > SCHED_MOST_SPARES ? SCHED_MOST_SPARES : n;
+    return n + sched_n_reserved(n_compute);
 }
 
 struct engine;
@@ -63,6 +70,9 @@ void sched_device_left(struct sched *s, struct tile *tile);
 /* Asked by a turn in the middle of its arithmetic, often; no lock held. May wait, while others go
  * first. False: the job was stopped. */
 bool sched_may_go_on(struct tile *tile, struct thread_context *th);
+/* The same between calls that may block, for a turn that is not to be put aside: it waits if it has
+ * lost its place in one. */
+bool sched_may_call_on(struct tile *tile, struct thread_context *th);
 /* A client has answered on a ring of the job. */
 void sched_ring_event(struct sched *s, uint64_t serial);
 /* Main thread, when it has taken a job in hand in the crash page: the watch looks at it (watch.c).

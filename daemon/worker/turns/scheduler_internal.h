@@ -42,6 +42,8 @@ struct sched {
      * for long tiles, without those that are aside. */
     struct thread_context *bench;
     unsigned n_spares, n_bench, n_kept;
+    unsigned n_reserved;  /* of the spare ones: not for long tiles */
+    unsigned n_displaced; /* threads that are in a call that lasts, and another has their place */
     unsigned n_with_device[N_DEVICE_KINDS];
     unsigned n_rings;                      /* of all jobs that were not closed yet */
     struct tile *reads, **reads_end;       /* for I/O threads, in order */
@@ -52,7 +54,7 @@ struct sched {
 
     pthread_t watch; /* watch.c */
     pthread_cond_t watch_wake;
-    bool has_watch;
+    bool has_watch, watches_calls; /* the last: it looks often, under the lock */
     _Atomic bool is_watch_asleep;
 
     struct io_slot io[SCHED_N_IO];
@@ -110,6 +112,13 @@ void sched_resume(struct sched *s, struct thread_context *th, bool with_place);
 bool sched_may_begin_long(const struct sched *s, uint32_t user);
 void sched_keep_spare(struct sched *s, struct tile *tile);
 void sched_give_spare_back(struct sched *s, struct tile *tile);
+/* Calls that last. The thread is in one: a spare thread gets its place, if there is one for that.
+ * It has come back, without a place: what is to be charged, its turn up to where it lost that. */
+void sched_displace(struct sched *s, struct thread_context *th);
+uint64_t sched_come_back(struct sched *s, struct thread_context *th);
+/* Whether so many threads are in calls that last that no more tiles with such may begin. */
+bool sched_calls_are_enough(const struct sched *s);
+void sched_note_slow_disks(struct sched *s); /* jobs or displaced threads have come or gone */
 
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);
 /* Whether the user's tiles that wait for disks hold as many of the n_slots as they may. */
@@ -122,3 +131,6 @@ void sched_job_changed(struct sched *s, struct wjob *job);
 
 /* watch.c. -errno. */
 int sched_start_watch(struct sched *s) GAD_MUST_CHECK;
+/* A job or a turn more: if there are others whom a call could hold up, it looks at calls from now
+ * on. Under the lock. */
+void sched_watch_calls(struct sched *s);

@@ -66,7 +66,9 @@ static void *sched_compute_main(void *argument)
             continue;
         }
         s->n_busy++;
+        th->in_hand = turn.tile;
         wake_another(s);
+        sched_watch_calls(s);
         pthread_mutex_unlock(&s->lock);
         th->slice_ns = clock_ns();
         enum tile_outcome outcome;
@@ -78,6 +80,9 @@ static void *sched_compute_main(void *argument)
         }
         uint64_t elapsed = clock_ns() - th->slice_ns;
         pthread_mutex_lock(&s->lock);
+        if (th->displaced_ns != 0) /* in the last call of its turn */
+            elapsed = sched_come_back(s, th);
+        th->in_hand = NULL;
         s->n_busy--;
         sched_turn_over(s, &turn, th, outcome, elapsed);
     }
@@ -237,6 +242,7 @@ int sched_new(const struct sched_config *config, struct sched **ret_sched)
     struct engine *e = config->engine;
     s->n_threads_compute = e->limits.n_threads;
     s->n_spares = sched_n_spares(s->n_threads_compute);
+    s->n_reserved = sched_n_reserved(s->n_threads_compute);
     int r = slots_new(e->pool, e->limits.pool_bytes, e->limits.slot_bytes, &s->slots);
     if (!r && e->ops->start)
         r = e->ops->start(e, s);

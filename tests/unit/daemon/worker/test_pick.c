@@ -126,7 +126,8 @@ Test(pick, knows_when_a_users_reads_hold_enough_slots)
     tear_down(f);
 }
 
-/* Long tiles: spare threads alone, of which 64 compute threads have 128. */
+/* Long tiles: spare threads alone, of which 64 compute threads have 128 beside those that are
+ * reserved. */
 #define N_USERS 7
 
 struct spares {
@@ -145,6 +146,7 @@ static struct spares *set_up_spares(void)
     f->s.user_loads = f->loads;
     f->s.n_threads_compute = 64;
     f->s.n_spares = f->s.n_bench = sched_n_spares(64);
+    f->s.n_reserved = sched_n_reserved(64);
     f->s.reads_end = &f->s.reads;
     return f;
 }
@@ -191,6 +193,7 @@ Test(pick, a_long_tile_that_waits_for_its_client_keeps_no_spare_thread)
     struct spares *f = set_up_spares();
     struct thread_context *th = calloc(1, sizeof(*th));
     f->s.n_spares = f->s.n_bench = 2;
+    f->s.n_reserved = 0;
     user_comes(f);
     user_comes(f);
     cr_assert(eq(uint, begin_long(f, 0), 1));

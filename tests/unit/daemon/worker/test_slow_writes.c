@@ -1,0 +1,299 @@
+/* Writes to a disk that does not answer: everybody else goes on. The disk is the one of the tests'
+ * files, whose writes wait at a gate. What is asserted are orders of answers, bits, and that every
+ * thread and place comes back, no times. Linked with --wrap=pwrite64. */
+#include "daemon/worker/turns/scheduler_internal.h"
+#include "tests/unit/daemon/worker/files.h"
+
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define N_THREADS  2
+#define POOL_BYTES (32u * 1024 * 1024)
+#define N_VALUES   (1u << 20) /* what is written: several tiles */
+#define N_SHORT    (1u << 16)
+#define N_LONG     (1u << 15)
+#define MAX_FILES  12
+/* Of several grains a tile, each of which is written for itself. */
+#define WRITTEN (HARNESS_IS_CUDA ? "a * 4" : "repeat(2, a = a + a)")
+#define LONG                                                                                       \
+    "gamma(a - 170.25) + gamma(a - 170.125) + gamma(a - 170.0625) + gamma(a - 169.75) + "          \
+    "gamma(a - 169.5)"
+
+/* The gate ----------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_closed;
+    dev_t disk;
+    unsigned n_held;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, 0};
+
+static struct sched *sched;
+
+/* The thread has a place, or has lost it in the call that it is in, or as that began. */
+static bool has_or_had_place(const struct thread_context *th)
+{
+    return th->has_place || (th->displaced_ns && atomic_load(&th->call) - th->watched_call <= 2);
+}
+
+static bool may_write(void)
+{
+    bool may = false;
+    pthread_mutex_lock(sched_lock(sched));
+    for (unsigned i = 0; i < sched->n_threads; i++) {
+        const struct thread_context *th = sched->threads[i];
+        may |= pthread_equal(th->thread, pthread_self()) && has_or_had_place(th);
+    }
+    pthread_mutex_unlock(sched_lock(sched));
+    return may;
+}
+
+ssize_t __real_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset);
+
+ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset)
+{
+    struct stat st;
+    cr_assert(may_write());
+    pthread_mutex_lock(&gate.lock);
+    if (gate.is_closed && fstat(fd, &st) == 0 && st.st_dev == gate.disk) {
+        gate.n_held++;
+        pthread_cond_broadcast(&gate.changed);
+        while (gate.is_closed)
+            pthread_cond_wait(&gate.changed, &gate.lock);
+        gate.n_held--;
+    }
+    pthread_mutex_unlock(&gate.lock);
+    return __real_pwrite64(fd, bytes, n_bytes, offset);
+}
+
+static void set_gate(bool is_closed)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.is_closed = is_closed;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void wait_for_held(unsigned n)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.n_held < n)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+/* Jobs --------------------------------------------------------------------------------------- */
+
+struct fixture {
+    struct harness h;
+    float *values; /* everybody's argument, and behind it what short jobs give */
+    int region_fd;
+    int fds[MAX_FILES];
+};
+
+static void set_up(struct fixture *f)
+{
+    struct stat st;
+    size_t n_bytes = (N_VALUES + N_SHORT) * sizeof(float);
+    harness_start(&f->h, POOL_BYTES, N_THREADS);
+    sched = f->h.worker->sched;
+    f->region_fd = make_memfd(n_bytes, F_SEAL_SHRINK | F_SEAL_GROW);
+    f->values = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->region_fd, 0);
+    cr_assert(ne(ptr, f->values, MAP_FAILED));
+    for (unsigned i = 0; i < N_VALUES; i++)
+        f->values[i] = (float)(i % 65521) * 1e-6f;
+    cr_assert(zero(int, harness_attach(&f->h, 1, f->region_fd, n_bytes, true)));
+    for (unsigned i = 0; i < MAX_FILES; i++)
+        f->fds[i] = make_file("", 0);
+    cr_assert(zero(int, fstat(f->fds[0], &st)));
+    gate.disk = st.st_dev;
+}
+
+static void give_back(struct fixture *f)
+{
+    munmap(f->values, (N_VALUES + N_SHORT) * sizeof(float));
+    close(f->region_fd);
+    for (unsigned i = 0; i < MAX_FILES; i++)
+        close(f->fds[i]);
+}
+
+static void tear_down(struct fixture *f)
+{
+    harness_stop(&f->h);
+    give_back(f);
+}
+
+static uint32_t send_writer_to(struct fixture *f, uint64_t id, uint32_t user, int fd)
+{
+    const int64_t shape[] = {N_VALUES};
+    struct test_job j;
+    job_init(&j, id);
+    j.user = user;
+    at_region(job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), 1, 0);
+    at_file(&j, job_output_to(&j, WRITTEN, "r", DTYPE_FLOAT32, 1, shape), fd, 0);
+    return harness_send(&f->h, &j);
+}
+
+static uint32_t send_writer(struct fixture *f, uint64_t id, uint32_t user, unsigned file)
+{
+    return send_writer_to(f, id, user, f->fds[file]);
+}
+
+/* From memory to memory, and not for the main thread. */
+static uint32_t send_job(struct fixture *f, uint64_t id, uint32_t user, int64_t n, const char *expr)
+{
+    const int64_t shape[] = {n};
+    struct test_job j;
+    job_init(&j, id);
+    j.user = user;
+    at_region(job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), 1, 0);
+    at_region(job_output_to(&j, expr, "r", DTYPE_FLOAT32, 1, shape), 1, N_VALUES * sizeof(float));
+    return harness_send(&f->h, &j);
+}
+
+static uint32_t send_short(struct fixture *f, uint64_t id, uint32_t user)
+{
+    return send_job(f, id, user, N_SHORT, "a + 1");
+}
+
+static uint32_t next_answer(struct fixture *f, int want_status)
+{
+    struct outcome o;
+    harness_receive(&f->h, &o, NULL);
+    cr_assert(eq(int, o.status, want_status), "%s", o.error.message);
+    uint32_t id = o.id;
+    outcome_free(&o);
+    return id;
+}
+
+static void check_written(int fd, const float *values)
+{
+    float *written = read_floats(fd, N_VALUES);
+    unsigned n_same = 0;
+    while (n_same < N_VALUES && written[n_same] == values[n_same] * 4)
+        n_same++;
+    cr_assert(eq(uint, n_same, N_VALUES));
+    free(written);
+}
+
+/* Every thread that has no place is back on the bench, and none is kept for anybody. */
+static void wait_until_unused(struct fixture *f)
+{
+    struct sched *s = sched;
+    for (bool is_back = false; !is_back;) {
+        pthread_mutex_lock(sched_lock(s));
+        cr_assert(zero(uint, s->n_jobs));
+        is_back = s->n_bench == s->n_spares; /* the others have a place */
+        cr_assert(zero(uint, s->n_displaced));
+        cr_assert(zero(uint, s->n_kept));
+        cr_assert(zero(uint, s->n_users));
+        pthread_mutex_unlock(sched_lock(s));
+    }
+    cr_assert(zero(u64, harness_stat(&f->h, "threads_busy")));
+    cr_assert(zero(u64, harness_stat(&f->h, "slots_lent")));
+}
+
+/* Tests -------------------------------------------------------------------------------------- */
+
+Test(slow_writes, others_go_on_while_all_threads_write)
+{
+    struct fixture f;
+    set_up(&f);
+    for (unsigned i = 0; i < 3; i++) {
+        set_gate(true);
+        uint32_t writer = send_writer(&f, 1, 1000, 0);
+        wait_for_held(N_THREADS);
+        uint32_t quick = send_short(&f, 2, 2000);
+        cr_assert(eq(u32, next_answer(&f, 0), quick));
+        quick = send_short(&f, 3, 1000);
+        cr_assert(eq(u32, next_answer(&f, 0), quick), "of the same user, too");
+        set_gate(false);
+        cr_assert(eq(u32, next_answer(&f, 0), writer));
+        check_written(f.fds[0], f.values);
+        cr_assert(zero(int, ftruncate(f.fds[0], 0)));
+    }
+    wait_until_unused(&f);
+    tear_down(&f);
+}
+
+Test(slow_writes, what_waits_in_a_write_can_be_cancelled)
+{
+    struct fixture f;
+    set_up(&f);
+    set_gate(true);
+    uint32_t writer = send_writer(&f, 1, 1000, 0);
+    wait_for_held(N_THREADS);
+    uint32_t quick = send_short(&f, 2, 2000);
+    cr_assert(eq(u32, next_answer(&f, 0), quick));
+    harness_cancel(&f.h, 1);
+    quick = send_short(&f, 3, 2000);
+    cr_assert(eq(u32, next_answer(&f, 0), quick), "the other one ends when its disk answers");
+    set_gate(false);
+    cr_assert(eq(u32, next_answer(&f, GAD_CANCELLED), writer));
+    wait_until_unused(&f);
+    tear_down(&f);
+}
+
+/* A dozen users have more tiles for that disk than may wait for it. What else there is goes on:
+ * short tiles, long ones, and those that are written to another disk. */
+Test(slow_writes, a_disk_holds_only_those_who_write_to_it)
+{
+    struct fixture f;
+    int other = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    cr_assert(ge(int, other, 0));
+    cr_assert(zero(int, posix_fallocate(other, 0, N_VALUES * sizeof(float))));
+    set_up(&f);
+    set_gate(true);
+    for (unsigned i = 0; i < MAX_FILES; i++)
+        (void)send_writer(&f, 100 + i, 3000 + i, i);
+    wait_for_held(sched_n_spares(N_THREADS) / 2);
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t quick = send_short(&f, 2, 2000);
+        cr_assert(eq(u32, next_answer(&f, 0), quick));
+        uint32_t slow = send_job(&f, 3, 2000, N_LONG, LONG);
+        cr_assert(eq(u32, next_answer(&f, 0), slow));
+        uint32_t writer = send_writer_to(&f, 4, 2000, other);
+        cr_assert(eq(u32, next_answer(&f, 0), writer));
+    }
+    check_written(other, f.values);
+    set_gate(false);
+    for (unsigned i = 0; i < MAX_FILES; i++)
+        (void)next_answer(&f, 0);
+    for (unsigned i = 0; i < MAX_FILES; i++)
+        check_written(f.fds[i], f.values);
+    wait_until_unused(&f);
+    tear_down(&f);
+    close(other);
+}
+
+static void *free_worker(void *argument)
+{
+    struct harness *h = argument;
+    h->worker = worker_free(h->worker);
+    return NULL;
+}
+
+Test(slow_writes, a_worker_leaves_in_the_middle_of_one)
+{
+    struct fixture f;
+    pthread_t thread;
+    set_up(&f);
+    set_gate(true);
+    (void)send_writer(&f, 1, 1000, 0);
+    wait_for_held(N_THREADS);
+    uint32_t quick = send_short(&f, 2, 2000);
+    cr_assert(eq(u32, next_answer(&f, 0), quick));
+    f.h.conn = conn_free(f.h.conn);
+    pthread_join(f.h.thread, NULL); /* its main thread waits for nobody */
+    cr_assert(zero(int, pthread_create(&thread, NULL, free_worker, &f.h)));
+    set_gate(false);
+    pthread_join(thread, NULL);
+    crashpage_unmap(f.h.page);
+    close(f.h.page_fd);
+    give_back(&f);
+}
