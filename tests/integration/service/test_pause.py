@@ -1,12 +1,14 @@
 """Pausing jobs: in the queue, at the worker, with what they keep of the pool, by whom, through deaths."""
 
 import os
+import shutil
 import signal
 import time
 
 import numpy as np
 import pytest
 
+import conftest
 import wire
 from test_broker import SMALL, code_of, slow_daemon, until
 from test_config import file  # noqa: F401: a fixture
@@ -243,6 +245,40 @@ def test_others_jobs_are_for_admins(start, file):  # noqa: F811
         assert status(w, job)["state"] == "running" and "paused" not in status(w, job)
         assert forked(from_outside, daemon.socket, [STAFF], job) == [1] * 7 + [0, 0]
         assert code_of(w.call, "job.wait", job=job) == "cancelled"
+
+
+def test_a_daemon_that_takes_the_place_of_one_that_was_killed(tmp_path):
+    """It knows of no pause and of no drain: what its clients submit again goes on."""
+    def daemon():
+        begun = conftest.Daemon(worker=conftest.FAULTY_WORKER, threads=1, pool="4M", args=[
+            "--socket", tmp_path / "socket", "--max-active", "1", "--user-active", "1"])
+        begun.socket = str(tmp_path / "socket")
+        return begun
+
+    def end(one):
+        one.kill()
+        one.log.close()
+        shutil.rmtree(one.dir)
+
+    first = daemon()
+    try:
+        with open(tmp_path / "zeros.raw", "wb") as zeros:
+            zeros.truncate(16 * MIB)
+        jobs = [first.ctl("submit", "a + 1", f"a={tmp_path}/zeros.raw:f8:2x1048576", "-l", "fault:slow", "-o",
+                          tmp_path / f"{name}.npy").stdout.strip() for name in "pq"]
+        for job in jobs:  # one that runs, and one that waits
+            first.ctl("pause", job)
+        first.ctl("drain")
+    finally:
+        end(first)
+    second = daemon()
+    try:
+        for job, name in zip(jobs, "pq"):
+            second.ctl("wait", job)
+            assert (np.load(tmp_path / f"{name}.npy") == 1).all()
+        assert "draining" not in second.info() and second.ctl("run", "1 + 1").stdout == "2\n"
+    finally:
+        end(second)
 
 
 def test_garbage(daemon, w):

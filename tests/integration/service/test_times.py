@@ -60,6 +60,22 @@ def test_a_job_that_does_not_begin_in_time(slow):
         assert wire.result_array(w.reply(ident)["outputs"][0])[()] == 0
 
 
+def test_hundreds_of_times_that_come_at_once(slow):
+    """Behind jobs that run, among others that have time: each ends by its own, and in no other way."""
+    wanted = {"queue_timeout_ms": "queue-timeout", "deadline_ms": "deadline-exceeded"}
+    with slow.connect() as w:
+        jobs = fill(w)
+        timed = [(w.send("job.run", **{key: 300 + n % 7}, **SMALL), code)
+                 for n in range(150) for key, code in wanted.items()]
+        patient = [w.send("job.run", queue_timeout_ms=60000, deadline_ms=60000, **SMALL) for _ in range(100)]
+        for ident, code in timed:
+            assert ended(w, ident)[0].code == code
+        for job in jobs:
+            w.call("job.cancel", job=job)
+        for ident in patient:
+            assert wire.result_array(w.reply(ident)["outputs"][0]).tolist() == [1, 2, 3]
+
+
 def test_a_job_that_runs_is_ended_at_its_deadline(slow):
     with slow.connect() as w:
         region, ident = slow_job(w, method="job.run", deadline_ms=400)
