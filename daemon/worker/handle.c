@@ -128,8 +128,7 @@ static int end_job(struct worker *w, struct wjob *job)
 {
     take_in_hand(w, job->identity.id);
     wjob_check_regions(job);
-    int r = worker_reply(w, job);
-    wjob_free(job);
+    int r = worker_end_job(w, job);
     put_down(w);
     return r;
 }

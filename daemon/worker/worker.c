@@ -160,6 +160,11 @@ struct worker *worker_free(struct worker *w)
     if (!w)
         return NULL;
     w->starts = starts_free(w->starts);
+    while (w->held) {
+        struct wjob *next = w->held->next;
+        wjob_free(w->held);
+        w->held = next;
+    }
     w->sched = sched_free(w->sched);
     w->context = thread_context_free(w->context);
     free(w->tile);
@@ -237,9 +242,11 @@ static int receive_frames(struct worker *w)
 
 static int flush(struct worker *w)
 {
-    int r = conn_flush(w->conn);
-    if (r && r != -EAGAIN)
-        return r;
+    int r, n = 0;
+    while ((r = conn_flush(w->conn)) == 0 && (n = worker_reply_held(w)) > 0)
+        ;
+    if (n < 0 || (r && r != -EAGAIN))
+        return n < 0 ? n : r;
     bool wants_writable = r == -EAGAIN;
     if (wants_writable == w->wants_writable)
         return 0;

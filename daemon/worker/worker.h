@@ -28,9 +28,12 @@ struct worker {
     struct tile *tile;              /* of a small job */
     char *small_carry;              /* its carry: PLAN_SMALL_CARRY_BYTES */
     struct message_writer writer;
-    uint64_t n_jobs;   /* so far */
-    uint64_t moved_ns; /* when all jobs were last told of with job.moved */
-    double told_disk;  /* the disk's rate that the broker knows */
+    struct wjob *held;  /* ended, with large results that wait for each other; first to last */
+    uint32_t held_user; /* whose went last */
+    uint64_t held_end;  /* of what the broker is sent: where that one ends */
+    uint64_t n_jobs;    /* so far */
+    uint64_t moved_ns;  /* when all jobs were last told of with job.moved */
+    double told_disk;   /* the disk's rate that the broker knows */
 };
 
 /* Takes the engine (also on failure), starts the threads and queues worker.ready. -errno. */
@@ -59,6 +62,11 @@ int worker_reply_ended(struct worker *w) GAD_MUST_CHECK;
 
 /* reply.c: the job's answer, a result or an error (what it had moved by then goes before). */
 int worker_reply(struct worker *w, const struct wjob *job) GAD_MUST_CHECK;
+/* Takes a job that has ended, and answers: now, or in its turn where the result is large. */
+int worker_end_job(struct worker *w, struct wjob *job_take) GAD_MUST_CHECK;
+/* The next of those, if what went before has left for the socket. 0: there is nothing to send; 1;
+ * or -errno. */
+int worker_reply_held(struct worker *w) GAD_MUST_CHECK;
 void worker_report_moved(struct wjob *job, void *worker);
 void worker_report_progress(struct wjob *job, void *worker);
 

@@ -1,5 +1,9 @@
 /* What a job's end looks like on the wire (RESULT in daemon/WORKER.md), and its progress before
  * that. Runs on the main thread; a job that has ended is nobody else's.
+ *
+ * Of results that are large because arrays are in them one is in the connection's queue at a time.
+ * The others wait, and users take turns, so that an answer of nearly nothing, and a large one of
+ * somebody else, does not wait for all that one user can have computed and not read.
  */
 #include "daemon/worker/walks/walk_product.h"
 #include "daemon/worker/worker.h"
@@ -7,6 +11,7 @@
 #include "proto/wire/pack.h"
 
 #define WAIT_TOLD_NS UINT64_C(10000000)
+#define LARGE_BYTES  4096
 
 /* Bytes that end a message, and go into it from where they are. */
 struct tail {
@@ -159,6 +164,65 @@ int worker_reply(struct worker *w, const struct wjob *job)
     }
     message_error(&w->writer, job->identity.message_id, &error);
     return worker_send(w);
+}
+
+static bool is_large(const struct wjob *job)
+{
+    int64_t n_bytes = 0;
+    for (unsigned i = 0; i < job->program->n_outputs && !job->status; i++) {
+        const struct port *port = &job->ports[job->program->n_inputs + i];
+        n_bytes += port->array.at.kind == LOCATION_NONE ? array_n_bytes(&port->array) : 0;
+    }
+    return n_bytes > LARGE_BYTES;
+}
+
+static void hold(struct worker *w, struct wjob *job_take)
+{
+    struct wjob **last = &w->held;
+    while (*last)
+        last = &(*last)->next;
+    job_take->next = NULL;
+    *last = job_take;
+}
+
+/* The first of another user than the last one. */
+static struct wjob *take_held(struct worker *w)
+{
+    struct wjob **place = &w->held;
+    while (*place && (*place)->identity.user == w->held_user)
+        place = &(*place)->next;
+    if (!*place)
+        place = &w->held;
+    struct wjob *job = *place;
+    *place = job->next;
+    return job;
+}
+
+static int reply_and_free(struct worker *w, struct wjob *job_take)
+{
+    int r = worker_reply(w, job_take);
+    wjob_free(job_take);
+    return r;
+}
+
+int worker_reply_held(struct worker *w)
+{
+    if (!w->held || conn_n_sent_bytes(w->conn) < w->held_end)
+        return 0;
+    struct wjob *job = take_held(w);
+    w->held_user = job->identity.user;
+    int r = reply_and_free(w, job);
+    w->held_end = conn_n_sent_bytes(w->conn) + conn_n_queued_bytes(w->conn);
+    return r ? r : 1;
+}
+
+int worker_end_job(struct worker *w, struct wjob *job_take)
+{
+    if (!is_large(job_take))
+        return reply_and_free(w, job_take);
+    hold(w, job_take);
+    int r = worker_reply_held(w);
+    return r < 0 ? r : 0;
 }
 
 void worker_report_progress(struct wjob *job, void *worker)
