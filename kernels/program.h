@@ -35,7 +35,7 @@
 #define PROGRAM_MAX_CHECKS      8
 #define PROGRAM_MAX_LOOPS       64 /* over all passes */
 #define PROGRAM_MAX_PRODUCTS    (PROGRAM_MAX_PASSES / PRODUCT_N_PASSES)
-#define PROGRAM_MAX_SLABS       2
+#define PROGRAM_MAX_SLABS       4
 #define SLAB_MAX_VALUES         60
 #define SLAB_MAX_STEPS          60
 #define SLAB_MAX_SINGLE_COLUMNS (32 * 1024) /* of X, for steps in float32 */

@@ -111,6 +111,8 @@ struct job_request {
     bool is_apart;
     /* Not of the message either: the engine does not walk by slabs, so each product is a stage. */
     bool has_no_slabs;
+    /* Likewise: what walks by slabs would keep in whole is made again where it is read. */
+    bool makes_again;
 };
 
 /* n_fds: how many descriptors came with the message (indices are checked, and that none is used

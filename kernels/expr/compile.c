@@ -170,8 +170,9 @@ static int compile(struct compiler *c, struct program **ret, bool *ret_is_again)
     return r ? r : assemble_program(c, &schedule, ret);
 }
 
-static int compile_as(const struct job_request *request, bool is_first_axis_first,
-                      struct program **ret_program, bool *ret_is_again, struct gad_error *error)
+static int compile_as(const struct job_request *request, enum compiler_walks walks,
+                      bool is_first_axis_first, struct program **ret_program, bool *ret_is_again,
+                      bool *ret_has_walks, struct gad_error *error)
 {
     _Alignas(16) char memory[STACK_BYTES];
     struct compiler c;
@@ -190,17 +191,43 @@ static int compile_as(const struct job_request *request, bool is_first_axis_firs
     c.moved = NULL;
     c.n_read_chars = 0;
     c.is_first_axis_first = is_first_axis_first;
+    c.walks = walks;
+    c.has_walks = false;
     c.arena = (struct arena){.at = memory, .end = memory + sizeof(memory)};
     *ret_is_again = false;
     int r = compile(&c, ret_program, ret_is_again);
+    *ret_has_walks = c.has_walks;
     arena_deinit(&c.arena);
     return r;
 }
 
+static int compile_with(const struct job_request *request, enum compiler_walks walks,
+                        struct program **ret_program, bool *ret_has_walks, struct gad_error *error)
+{
+    bool is_again;
+    int r = compile_as(request, walks, false, ret_program, &is_again, ret_has_walks, error);
+    return r || !is_again
+               ? r
+               : compile_as(request, walks, true, ret_program, &is_again, ret_has_walks, error);
+}
+
+/* A program with walks by slabs may be too large where one with fewer of them, or none, is not.
+ * What is refused for another reason without them is what only they compute. */
 int program_compile(const struct job_request *request, struct program **ret_program,
                     struct gad_error *error)
 {
-    bool is_again;
-    int r = compile_as(request, false, ret_program, &is_again, error);
-    return r || !is_again ? r : compile_as(request, true, ret_program, &is_again, error);
+    enum compiler_walks walks = request->has_no_slabs ? COMPILER_WALKS_NONE : COMPILER_WALKS_AGAIN;
+    bool has_walks;
+    int r = compile_with(request, walks, ret_program, &has_walks, error);
+    while (r == GAD_LIMIT_EXCEEDED && has_walks) {
+        struct gad_error other;
+        int r_other = compile_with(request, ++walks, ret_program, &has_walks, &other);
+        if (r_other == 0)
+            return 0;
+        if (r_other == GAD_LIMIT_EXCEEDED)
+            *error = other;
+        else
+            has_walks = false;
+    }
+    return r;
 }

@@ -62,6 +62,10 @@ struct repeat {
     uint16_t number, first_output;
 };
 
+/* What walks by slabs (schedule/slab_find.c) compute: large values that several of them need, each
+ * of them again; one walk after the other, whose large values are kept; nothing. */
+enum compiler_walks { COMPILER_WALKS_AGAIN, COMPILER_WALKS_ONCE, COMPILER_WALKS_NONE };
+
 struct compiler {
     const struct job_request *request;
     struct gad_error *error;
@@ -91,6 +95,8 @@ struct compiler {
     /* What streams are reduced to along several axes goes by way of the first one alone, as far as
      * it can: results along different ones then come from one pass over them. */
     bool is_first_axis_first;
+    enum compiler_walks walks;
+    bool has_walks; /* there are some */
 };
 
 /* Columns count from 1, among all characters of the text of the output at hand. What may be refused

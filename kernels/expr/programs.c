@@ -113,7 +113,8 @@ static void make_key(struct key *k, uint32_t owner, const struct job_request *re
     k->n_bytes = 0;
     k->is_too_long = false;
     put_u64(k, owner | (uint64_t)request->n_args << 32);
-    put_u64(k, request->n_outputs | (uint64_t)request->has_no_slabs << 32);
+    put_u64(k, request->n_outputs | (uint64_t)request->has_no_slabs << 32 |
+                   (uint64_t)request->makes_again << 33);
     put_draws(k, &request->draws);
     put_beyond(k, &request->beyond);
     for (unsigned i = 0; i < request->n_args && !k->is_too_long; i++)

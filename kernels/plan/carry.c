@@ -186,13 +186,11 @@ static bool overwrites_itself(const struct planner *p)
 
 static const char *advice(const struct planner *p)
 {
-    if (p->program->n_slabs > 0)
-        return "compute what shares a matrix in several jobs, which read it more often, as "
-               "m = mean(a @ b) for a @ b - m, or take a larger pool";
-    if (p->program->n_products > 0)
+    if (p->program->n_slabs + p->program->n_products > 0)
         return "store what a product gives, and use it in a job of its own, or take a larger pool; "
-               "what needs no place is max(), mean() or var() of floats of up to 512 columns, and "
-               "v.T @ w as tensordot(v, w, ((0,), (0,)))";
+               "what needs no place is what walks by slabs compute: what elements of a @ b are "
+               "reduced to, but for quantiles, where b has at most 524288 elements, and v.T @ w of "
+               "at most 1048576";
     if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
@@ -231,8 +229,10 @@ static int refuse_large_slab(struct planner *p, const struct plan_slab *slab,
     error_set(p->error, GAD_TOO_LARGE_FOR_POOL, "pool",
               "a walk by slabs of %" PRId64 " rows of %" PRId64 " columns needs %" PRIu64
               " bytes of the pool, %" PRIu64
-              " of them for slabs and the others for operands and sums, there are %" PRIu64 ": %s",
-              slab->slab_rows, slab->n_columns, needed, of_x, there, advice(p));
+              " of them for slabs and the others for operands and sums, there are %" PRIu64
+              ": compute what shares a matrix in several jobs, which read it more often, or take a "
+              "larger pool",
+              slab->slab_rows, slab->n_columns, needed, of_x, there);
     error_expected(p->error, "%" PRIu64 " bytes", needed);
     error_found(p->error, "%" PRIu64 " bytes", there);
     return GAD_TOO_LARGE_FOR_POOL;

@@ -12,7 +12,8 @@
  *
  * or the left child alone where the right one lies beyond the chain's last one. The shape of the
  * tree, hence the bits, depends on the number of nodes in a chain only. Counts may have large
- * nodes, and are exact in any order: theirs are combined one after the other, without a tree. A
+ * nodes, and are exact in any order: theirs are combined one after the other, without a tree. So
+ * are those of a walk by slabs, in each of its lanes (kernels/slabs/slab.h), which has two nodes. A
  * tile (an aligned run of 2^k of them in one chain) reduces its own subtree in a stack; the tree
  * combines tiles as soon as both children are there.
  *

@@ -81,8 +81,8 @@ struct plan_slab {
     double n_operations;                       /* in float64; in float32 they are half as many */
     uint64_t offsets[SLAB_MAX_VALUES];    /* of values in the carry; lanes are lane_bytes apart */
     uint64_t lane_bytes[SLAB_MAX_VALUES]; /* 0: there is one for all */
-    /* Of PROJECT: what LOADs give, float64, part by part. Of REDUCE two nodes: of all rows so far,
-     * of reduced_rows of them. */
+    /* Of PROJECT: what LOADs give, float64, part by part; one part of float64 is the value itself.
+     * Of REDUCE two nodes: of all rows so far, of reduced_rows of them. */
     uint64_t part_offsets[SLAB_MAX_STEPS];
     uint64_t part_bytes[SLAB_MAX_STEPS], part_lane_bytes[SLAB_MAX_STEPS];
     int64_t reduced_rows; /* slabs begin at multiples of it */

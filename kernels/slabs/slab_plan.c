@@ -32,6 +32,7 @@
 #define LOAD_BYTES    (256 * 1024)
 #define LOAD_ROWS     32 /* for which an operand larger than a cache is read once */
 #define LOAD_MOST     (1024 * 1024)
+#define WIDE_LOADS    4
 #define LOAD_COLUMNS  4096 /* of a row in parts: reads are as long */
 #define ADD_BYTES     (256 * 1024)
 #define FOLD_ROWS     64 /* by blocks, at most: a power of two */
@@ -141,8 +142,14 @@ static void lay_out(struct plan_slab *s)
         }
         if (slab->steps[i].kind != SLAB_PROJECT)
             continue;
-        int64_t n_bytes = slab->values[slab->steps[i].result].n_columns * s->slab_rows * 8;
+        uint8_t result = slab->steps[i].result;
+        int64_t n_bytes = slab->values[result].n_columns * s->slab_rows * 8;
         s->part_bytes[i] = round_up_u64((uint64_t)n_bytes, 64);
+        if (slab_n_parts(s) == 1 && slab->values[result].dtype == DTYPE_FLOAT64) {
+            s->part_lane_bytes[i] = s->lane_bytes[result]; /* it is the value */
+            s->part_offsets[i] = s->offsets[result];
+            continue;
+        }
         s->part_lane_bytes[i] = s->part_bytes[i] * slab_n_parts(s);
         s->part_offsets[i] = take(&at, (int64_t)s->part_lane_bytes[i], s->n_lanes);
     }
@@ -191,14 +198,14 @@ static void cut_columns(struct plan_slab *s, const struct pass *x)
 }
 
 /* Of which rows are added up in float32: slabs of fewer would have other ones. A row is at most 128
- * KiB then. */
+ * KiB then, but for what is wider than X, of which several values may be there. */
 static int64_t fold_rows(const struct plan_slab *s, int64_t row_bytes)
 {
     int64_t n = FOLD_ROWS;
     bool is_single = false;
     for (unsigned i = 0; i < s->whole->n_steps; i++)
         is_single |= s->whole->steps[i].is_single;
-    while (n * row_bytes > FOLD_BYTES)
+    while (n > 1 && n * row_bytes > FOLD_BYTES)
         n /= 2;
     return is_single ? n : 0;
 }
@@ -222,13 +229,13 @@ static int64_t choose_rows(struct plan_slab *s, int64_t slab_rows)
 
 /* Units of a slab of so many rows. */
 static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes,
-                       int64_t slab_rows)
+                       int64_t widest_bytes, int64_t slab_rows)
 {
     int64_t item = row_bytes / s->n_columns;
     s->is_by_columns = row_bytes > MAX_WHOLE_ROW && !s->is_whole;
     s->reduced_rows = s->is_by_columns ? 1 : ROW_UNIT;
     /* LOADs' rows begin at multiples of theirs. */
-    s->load_rows = min_i64(max_i64(LOAD_BYTES / row_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
+    s->load_rows = min_i64(max_i64(LOAD_BYTES / widest_bytes, LOAD_ROWS), LOAD_MOST / row_bytes);
     s->load_rows = max_i64(min_i64(s->load_rows, slab_rows) / ROW_UNIT * ROW_UNIT, ROW_UNIT);
     s->load_rows = min_i64(s->load_rows, SLAB_MAX_ROWS);
     s->slab_rows = min_i64(choose_rows(s, slab_rows), s->n_rows);
@@ -250,19 +257,23 @@ static void cut_blocks(struct plan_slab *s, const struct pass *x, int64_t row_by
 }
 
 /* Where there is less room a slab has fewer rows, as long as reading operands and sums for each one
- * costs at most LEAST_SHARE times as much as what it has itself, or it is one row. */
+ * costs at most LEAST_SHARE times as much as what it has itself, or it is one row. Where what is
+ * made of rows is wider than X, it has some LOADs all the same. */
 static void choose_blocks(struct plan_slab *s, const struct pass *x, int64_t row_bytes,
-                          uint64_t room_bytes)
+                          int64_t widest_bytes, uint64_t room_bytes)
 {
     int64_t small_bytes =
         kind_bytes(s->whole, SLAB_OPERAND) / 2 + kind_bytes(s->whole, SLAB_SUM) / 2;
     int64_t wanted = min_i64(mul_saturating_i64(small_bytes, 3), max_i64(LARGE_SLAB, small_bytes));
-    int64_t n_rows = min_i64(max_i64(max_i64(wanted, SLAB_BYTES) / row_bytes, 1), SLAB_MAX_ROWS);
-    int64_t least = max_i64(small_bytes / LEAST_SHARE / row_bytes, 1);
-    s->fold_rows = fold_rows(s, row_bytes);
+    int64_t n_rows = max_i64(max_i64(wanted, SLAB_BYTES) / widest_bytes, 1);
+    int64_t least = max_i64(small_bytes / LEAST_SHARE / widest_bytes, 1);
+    if (widest_bytes > row_bytes)
+        n_rows = max_i64(n_rows, WIDE_LOADS * LOAD_ROWS);
+    n_rows = min_i64(n_rows, SLAB_MAX_ROWS);
+    s->fold_rows = fold_rows(s, widest_bytes > row_bytes ? WIDE_LOADS * widest_bytes : row_bytes);
     least = max_i64(least, s->fold_rows);
     for (;;) {
-        cut_blocks(s, x, row_bytes, n_rows);
+        cut_blocks(s, x, row_bytes, widest_bytes, n_rows);
         lay_out(s);
         if (s->scratch_bytes <= room_bytes || n_rows <= least)
             return;
@@ -317,14 +328,14 @@ static bool can_be_mapped(const struct planner *p, const struct plan_slab *s, co
 /* The room that a slab in memory would need is kept: where the file cannot be mapped after all, the
  * job goes on with that. */
 static void choose_mapped(const struct planner *p, struct plan_slab *s, const struct pass *x,
-                          int64_t row_bytes)
+                          int64_t row_bytes, int64_t widest_bytes)
 {
     if (!p->limits->engine->has_swaths || !can_be_mapped(p, s, x))
         return;
     for (int64_t n_rows = max_i64(MAPPED_ROWS, s->slab_rows); n_rows >= s->slab_rows; n_rows /= 2) {
         struct plan_slab mapped = *s;
         mapped.is_mapped = true;
-        cut_blocks(&mapped, x, row_bytes, n_rows);
+        cut_blocks(&mapped, x, row_bytes, widest_bytes, n_rows);
         lay_out(&mapped);
         if (mapped.scratch_bytes > s->scratch_bytes)
             continue;
@@ -440,8 +451,8 @@ int planner_cut_slab(struct planner *p, unsigned index)
     if (s->is_by_lanes) {
         choose_lanes(s, widest_bytes);
     } else {
-        choose_blocks(s, x, row_bytes, p->room.product_bytes);
-        choose_mapped(p, s, x, row_bytes);
+        choose_blocks(s, x, row_bytes, widest_bytes, p->room.product_bytes);
+        choose_mapped(p, s, x, row_bytes, widest_bytes);
     }
     int r = cut_passes(p, s);
     if (!r && s->n_turns > INT64_MAX / max_u64(s->most_grains, 1))

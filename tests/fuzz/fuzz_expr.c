@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_ARGS 17
+#define N_ARGS 20
 
 struct job {
     struct request_arg args[N_ARGS];
@@ -42,6 +42,9 @@ static void add_args(struct job *job)
     add_array(job, "c", DTYPE_FLOAT32, 2, 3, 1);
     add_array(job, "z", DTYPE_INT32, 1, 0, 0);
     add_array(job, "p", DTYPE_FLOAT32, 0, 0, 0);
+    add_array(job, "x", DTYPE_FLOAT64, 2, 400000, 3); /* x @ f8 is larger than what is kept */
+    add_array(job, "y", DTYPE_FLOAT32, 2, 400000, 2);
+    add_array(job, "v", DTYPE_FLOAT64, 1, 400000, 0);
     struct request_arg *scalar = &job->args[job->request.n_args++];
     strcpy(scalar->name, "k");
     scalar->is_scalar = true;
@@ -137,6 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
             break;
         at = stop + 1;
     }
+    job->request.makes_again = n_bytes % 2;
     job->request.beyond.mode = (enum near_mode)(n_bytes % NEAR_N_MODES);
     compile_each(job);
     struct program *program = compile(job);

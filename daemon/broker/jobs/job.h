@@ -97,6 +97,7 @@ struct job {
     bool has_product;
     char engine_why[ENGINE_WHY_SIZE];
     bool is_in_place, is_restartable;
+    bool makes_again;  /* as its request's, which the worker is told */
     bool has_provider; /* its client answers for blocks of some array */
 
     /* At the worker. */

@@ -111,18 +111,32 @@ static int print(struct submission *s)
     return 0;
 }
 
-/* Where the engine that was asked for does not walk by slabs, products become stages of their own.
- */
+static int decide_otherwise(struct submission *s, struct programs *programs, bool makes_again,
+                            struct gad_error *error)
+{
+    s->program = program_free(s->program);
+    s->request->makes_again = makes_again;
+    s->request->has_no_slabs = !makes_again;
+    int r = compile(s, programs, error);
+    return r ? r : decide(s, error);
+}
+
+/* Where the pool has no room for what walks by slabs keep, they make it again. Where the engine
+ * that was asked for does not walk by slabs, products become stages of their own. */
 static int decide_on_program(struct submission *s, struct programs *programs,
                              struct gad_error *error)
 {
     int r = decide(s, error);
-    if (r != GAD_NO_ENGINE || s->program->n_slabs == 0)
+    bool has_slabs = s->program->n_slabs > 0;
+    if (has_slabs && (r == GAD_TOO_LARGE_FOR_POOL || r == GAD_NO_ENGINE))
+        r = decide_otherwise(s, programs, true, error);
+    if (!has_slabs || r != GAD_NO_ENGINE)
         return r;
-    s->program = program_free(s->program);
-    s->request->has_no_slabs = true;
-    r = compile(s, programs, error);
-    return r ? r : decide(s, error);
+    const struct gad_error first = *error;
+    r = decide_otherwise(s, programs, false, error);
+    if (r == GAD_NO_ENGINE && !s->program) /* walks by slabs alone compute it */
+        *error = first;
+    return r;
 }
 
 /* The compiler is told whether outputs are stored over arguments. */
@@ -213,6 +227,7 @@ static void take_plan(struct job *job, const struct submission *s)
     job->planned_seconds = plan->seconds;
     job->planned_rates = offer->limits.rates;
     job->has_product = s->program->n_products + s->program->n_slabs > 0;
+    job->makes_again = s->request->makes_again;
     job->is_open = s->request->open_length > 0;
     job->n_tiles = job->is_open ? 0 : plan->n_tiles;
     memcpy(job->engine_why, decision->why, sizeof(job->engine_why));

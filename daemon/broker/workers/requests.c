@@ -93,7 +93,7 @@ static int copy_fds(struct job *job, int *ret_fds)
 /* All but the request itself, which stands behind it. */
 static void pack_job(const struct broker *broker, msgpack_packer *p, const struct job *job)
 {
-    msgpack_pack_map(p, 11 + job->has_product);
+    msgpack_pack_map(p, 12 + job->has_product);
     if (job->has_product) /* others are planned without */
         rates_pack(p, &job->planned_rates);
     pack_key_u64(p, "job", job->id);
@@ -107,6 +107,7 @@ static void pack_job(const struct broker *broker, msgpack_packer *p, const struc
     pack_key_u64(p, "device_carry_offset", carries[CARRY_ON_DEVICE].offset_bytes);
     pack_key_u64(p, "device_carry_size", carries[CARRY_ON_DEVICE].size_bytes);
     pack_key_bool(p, "in_place", job->is_in_place);
+    pack_key_bool(p, "makes_again", job->makes_again);
     pack_str(p, "request");
 }
 

@@ -97,8 +97,10 @@ static int add_parts(const struct call *c, unsigned index)
 {
     const struct slab_step *step = &c->plan->whole->steps[index];
     struct cpu_rows to = rows_of(c, step->result);
-    cpu_slab_add_parts(slab_part(c->plan, index, c->turn->lane, 0, c->carry),
-                       (int64_t)(c->plan->part_bytes[index] / sizeof(double)),
+    const double *parts = slab_part(c->plan, index, c->turn->lane, 0, c->carry);
+    if (parts == to.base)
+        return 0;
+    cpu_slab_add_parts(parts, (int64_t)(c->plan->part_bytes[index] / sizeof(double)),
                        slab_n_parts(c->plan), to.n_rows * to.n_columns, (void *)to.base, to.dtype);
     return 0;
 }

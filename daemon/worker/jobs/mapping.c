@@ -76,8 +76,10 @@ bool mapping_open(struct wjob *job)
         if (job->plan.passes[i].swaths_are_mapped && !map_source(source_of(job, i)))
             return false;
     for (unsigned i = 0; i < job->program->n_slabs; i++) {
+        if (!job->plan.slabs[i].is_mapped) /* X need not be an argument */
+            continue;
         struct port *x = source_of(job, job->program->slabs[i].first_pass);
-        if (job->plan.slabs[i].is_mapped && (!map_source(x) || !is_in_cache(x)))
+        if (!map_source(x) || !is_in_cache(x))
             return false;
     }
     return true;

@@ -99,7 +99,10 @@ static int compile(struct wjob *job, const msgpack_object *params,
     struct plan_limits limits = *context->limits;
     if (!request)
         return error_set(error, GAD_BAD_REQUEST, "request", "the request is missing");
+    bool makes_again = false;
     int r = map_bool(params, "in_place", &job->is_in_place, error);
+    if (!r)
+        r = map_bool(params, "makes_again", &makes_again, error);
     if (!r)
         r = rates_read(params, &limits.rates, error); /* those that the broker has planned with */
     if (!r)
@@ -107,6 +110,7 @@ static int compile(struct wjob *job, const msgpack_object *params,
     if (!r) {
         job->request->is_apart = !job->is_in_place; /* as in the broker: the same program */
         job->request->has_no_slabs = !context->limits->engine->walks_slabs;
+        job->request->makes_again = makes_again;
         r = programs_compile(context->programs, job->identity.user, job->request, &job->program,
                              error);
     }

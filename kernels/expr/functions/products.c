@@ -107,6 +107,18 @@ static int result_shape(struct compiler *c, uint32_t column, const struct progra
     return graph_shape(c, column, ndim, dims, false, ret);
 }
 
+/* What was turned is cast, too. */
+static int cast_mirror(struct compiler *c, uint16_t node, enum dtype dtype, uint16_t cast)
+{
+    uint16_t mirror = c->graph.nodes[node].mirror;
+    if (mirror == NODE_NONE)
+        return 0;
+    int r = graph_cast(c, mirror, dtype, &mirror);
+    if (r == 0 && mirror < cast)
+        c->graph.nodes[cast].mirror = mirror;
+    return r;
+}
+
 int products_make(struct compiler *c, uint32_t column, const uint16_t *src, uint16_t *ret)
 {
     struct program_product product;
@@ -119,6 +131,8 @@ int products_make(struct compiler *c, uint32_t column, const uint16_t *src, uint
         r = result_shape(c, column, &product, &key.shape);
     for (unsigned i = 0; r == 0 && i < 2; i++)
         r = graph_cast(c, src[i], d, &key.src[i]);
+    if (r == 0 && key.src[0] != src[0])
+        r = cast_mirror(c, src[0], d, key.src[0]);
     if (r)
         return r;
     nodes = c->graph.nodes;

@@ -5,6 +5,7 @@
  *     a.T                     the argument, read along with a matrix (see product_passes.c)
  *     (a - mean(a, axis=0)).T @ b    tensordot(a - mean(a, axis=0), b, (0, 0))
  *
+ * A walk by slabs has what was turned as it was, for v.T @ w (node->mirror, schedule/slab_find.c).
  * So nothing is moved, and no pass is added: what is left are transposed arguments, which operands
  * of products may have. What has fewer axes than it meets would be spread along others, and what
  * other passes make is as it is: of these a product sums along rows where they are its left
@@ -165,6 +166,8 @@ int turned_apply(struct compiler *c, const struct ast_node *n, const struct valu
     uint16_t turned = node;
     if (ndim > 1)
         r = turn_all(&t, node, &turned);
+    if (r == 0 && ndim == 2 && turned > node)
+        c->graph.nodes[turned].mirror = node;
     if (r != GAD_BAD_EXPRESSION || ndim != 2 || !is_left_operand(c, n, node))
         return r ? r : types_set_node(turned, ret);
     r = types_set_node(node, ret);

@@ -209,6 +209,7 @@ struct graph_node graph_key(enum node_kind kind, enum dtype dtype)
     return (struct graph_node){.kind = (uint8_t)kind,
                                .dtype = (uint8_t)dtype,
                                .src = {NODE_NONE, NODE_NONE, NODE_NONE},
+                               .mirror = NODE_NONE,
                                .sized = NODE_NONE};
 }
 
@@ -224,6 +225,11 @@ int graph_input(struct compiler *c, uint16_t arg, bool is_transposed, uint16_t *
     uint32_t hash = hash_key(&key);
     if (find(c, &key, hash, ret))
         return 0;
+    if (is_transposed && ndim == 2) {
+        int r = graph_input(c, arg, false, &key.mirror);
+        if (r)
+            return r;
+    }
     if (is_transposed) {
         memcpy(dims, array->shape, (size_t)ndim * sizeof(*dims));
         dims[ndim - 1] = array->shape[ndim - 2];

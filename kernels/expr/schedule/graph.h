@@ -60,8 +60,9 @@ static inline bool graph_is_final(uint32_t arg)
  * NODE_REDUCTION of one axis, a table. A NODE_SCAN is a running result along one axis, of the dtype
  * `compute`, stored as `dtype`; it is a whole output and no source of anything. A NODE_PRODUCT is
  * the matrix product of its two sources, which have its dtype; with left_axes their tensordot:
- * along these of the left one and those of the right one, both in ascending order. A NODE_WINDOW
- * has its source evaluated in a pass of the source's own shape, with what lies around it.
+ * along these of the left one and those of the right one, both in ascending order; n_bins counts
+ * how often slab_again.c has made it again. A NODE_WINDOW has its source evaluated in a pass of the
+ * source's own shape, with what lies around it.
  *
  * A loop of iterate() is a chain of nodes. A NODE_STATE is what a name means in the body, of the
  * dtype of its source, which it begins with; a NODE_STEP says what becomes of a state: the
@@ -75,20 +76,22 @@ struct graph_node {
     uint8_t n_src;
     uint16_t op;
     uint16_t src[3];
-    uint16_t shape;      /* index into graph->shapes */
-    uint16_t level;      /* the first level of passes in which it can be used */
-    uint16_t need;       /* registers that computing it takes, 0 for what is no NODE_INSN */
-    uint16_t next;       /* in the same bucket */
-    uint64_t reads;      /* bit i: request->args[i] is read, reductions not looked through */
-    uint64_t axes;       /* bit 32 + i: index(i) is read, in the same way */
-    bool is_free;        /* an index() or the number of an element is read that takes what shape it
-                            meets, in the same way */
-    bool is_near;        /* an input that is near is read, in the same way */
-    bool is_varying;     /* a NODE_STATE is read, loops not looked through */
-    uint16_t sized;      /* the shape of the number of an element that has one; NODE_NONE: there is
-                            none, SIZED_DIFFERENTLY: they are of different sizes */
-    uint16_t over;       /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
-    uint32_t n_bins;     /* BINCOUNT, and QR_R's columns; NODE_LOOP: steps at most; else 0 */
+    uint16_t shape;  /* index into graph->shapes */
+    uint16_t level;  /* the first level of passes in which it can be used */
+    uint16_t need;   /* registers that computing it takes, 0 for what is no NODE_INSN */
+    uint16_t next;   /* in the same bucket */
+    uint16_t mirror; /* a node of smaller number of which it is the matrix transposed; NODE_NONE:
+                        none is known */
+    uint64_t reads;  /* bit i: request->args[i] is read, reductions not looked through */
+    uint64_t axes;   /* bit 32 + i: index(i) is read, in the same way */
+    bool is_free;    /* an index() or the number of an element is read that takes what shape it
+                        meets, in the same way */
+    bool is_near;    /* an input that is near is read, in the same way */
+    bool is_varying; /* a NODE_STATE is read, loops not looked through */
+    uint16_t sized;  /* the shape of the number of an element that has one; NODE_NONE: there is
+                        none, SIZED_DIFFERENTLY: they are of different sizes */
+    uint16_t over;   /* NODE_REDUCTION and NODE_SCAN: index into graph->shapes; else 0 */
+    uint32_t n_bins; /* BINCOUNT, and QR_R's columns; NODE_LOOP: steps at most; else 0 */
     struct kth_rank kth; /* KTH; else 0 */
     union {
         union scalar value; /* NODE_CONST; unused bytes are 0 */

@@ -10,7 +10,7 @@
  *
  * A matrix product has three passes of its own, which come first of their level, and outputs that
  * are stored in the last of them stay there (product_passes.c). So has a walk by slabs, which come
- * before all others (slabs.c).
+ * before all others (slab_find.c).
  *
  * An output may move to a later pass of the same shape:
  * - where it would need a pass of its own now and none then;
@@ -128,8 +128,8 @@ static int collect_roots(struct compiler *c, struct schedule *s)
     }
     if (r)
         return r;
-    if (schedule_n_results(s, s->n_slabs) >
-        PROGRAM_MAX_REDUCTIONS) /* products have been added unasked */
+    bool is_too_much = schedule_n_results(s, s->n_slabs) > PROGRAM_MAX_REDUCTIONS;
+    if (is_too_much) /* products have been added unasked */
         return refuse_results(c);
     product_passes_place(c, s);
     slabs_place(s);

@@ -34,7 +34,11 @@ struct root {
 #define SCHEDULE_MAX_ROOTS                                                                         \
     (REQUEST_MAX_OUTPUTS + PROGRAM_MAX_REDUCTIONS + PRODUCT_N_PASSES * PROGRAM_MAX_PRODUCTS +      \
      PROGRAM_MAX_SLABS * SLAB_MAX_VALUES)
-#define SCHEDULE_IS_BELOW 0x80 /* of a node's state, while what a root reads is looked at */
+/* Of a node's state: it is needed; slab_find.c: it is what something needed was before it was
+ * turned; while what a root reads is looked at. */
+#define SCHEDULE_IS_NEEDED 0x01
+#define SCHEDULE_IS_MIRROR 0x02
+#define SCHEDULE_IS_BELOW  0x80
 
 struct scheduled_product {
     uint16_t node;
@@ -86,9 +90,9 @@ int product_passes_mirror(struct compiler *c, uint16_t a, uint16_t b, bool *ret)
 /* passes.c: how many of PROGRAM_MAX_REDUCTIONS are taken, by so many of the walks by slabs, too. */
 unsigned schedule_n_results(const struct schedule *s, unsigned n_slabs);
 
-/* slabs.c: which products are steps of slabs, when all outputs are roots and the state says which
- * nodes are needed. slab_results.c: what these store to; what the draft says of them, behind all
- * products. */
+/* slab_find.c: which products are steps of slabs, when all outputs are roots and the state says
+ * which nodes are needed. slab_results.c: what these store to; what the draft says of them, behind
+ * all products. */
 int slabs_find(struct compiler *c, struct schedule *s) GAD_MUST_CHECK;
 void slabs_place(struct schedule *s);
 void slabs_number(struct compiler *c, const struct schedule *s, uint16_t first_reduction);

@@ -6,7 +6,8 @@
  *     x @ c, tensordot(x, c, 2)               a member, of rows    c is not behind the slab
  *     t @ g                                   a member, of rows    t is of rows, g not behind
  *     x.T @ v, tensordot(x, v, (rows, 0))     a member, a sum      v is of rows, or an argument
- *     tensordot(v, w, (0, 0))                 a member, a sum      so are v and w
+ *     v.T @ w, tensordot(v, w, (0, 0))        a member, a sum      so is v or w, the other is of
+ *                                                                  rows or an argument
  *     sum(x * x), sum(x, axis=0)              a member, a sum      nothing with rows is made of it
  *     sum(t), sum(t, axis=0)                  a member, a sum      the same, t is of rows
  *     sum(t, axis=1)                          a member, of rows    t is of rows
@@ -22,7 +23,7 @@
  * matrices stays a stage, which has no limit; a tensordot that is none is always a slab.
  * Members are skinny, since a slab's kernels keep a few columns in registers.
  *
- * Called by slabs.c.
+ * Called by slab_find.c.
  */
 #include "kernels/expr/schedule/slab_members.h"
 
@@ -31,7 +32,6 @@
 #define MAX_PLAIN_COLUMNS 128                /* where a product of matrices would do as well */
 #define MAX_PLAIN_CELLS   (INT64_C(1) << 18) /* of an operand, and of a sum: fits most pools */
 #define MAX_PLAIN_ROW     16384              /* columns of X: so do some of its rows */
-#define MAX_KEPT_CELLS    (INT64_C(1) << 20) /* that a stage of its own may leave for others */
 #define MAX_BINS          4096               /* of a histogram, which each lane has whole */
 #define MAX_CHAIN_CELLS   (INT64_C(1) << 19) /* of an operand, where it would leave more */
 
@@ -52,7 +52,7 @@ static uint32_t slab_summed_axes(const struct graph *g, const struct graph_node 
 static bool is_plain(const struct graph *g, const struct graph_node *product)
 {
     return product->left_axes != 0 ||
-           (shape_of(g, product->src[0])->ndim == 2 && shape_of(g, product->src[1])->ndim <= 2);
+           (shape_of(g, product->src[0])->ndim <= 2 && shape_of(g, product->src[1])->ndim <= 2);
 }
 
 /* The first axes of the right operand are summed, and at most one is left. */
@@ -99,6 +99,14 @@ bool slab_is_of_x(const struct slab_search *s, const struct graph_node *member)
     return r == 0 && is_mirror;
 }
 
+uint16_t slab_left(const struct graph *g, const struct graph_node *product)
+{
+    if (product->n_src == 0 || product->left_axes != 0)
+        return product->src[0];
+    uint16_t mirror = g->nodes[product->src[0]].mirror;
+    return mirror == NODE_NONE ? product->src[0] : mirror;
+}
+
 enum role { NO_ROLE, GIVES_ROWS, GIVES_SUM };
 
 static enum role role_of_x(const struct slab_search *s, const struct graph_node *n)
@@ -110,12 +118,25 @@ static enum role role_of_x(const struct slab_search *s, const struct graph_node 
     if (is_mirror) /* its axis 1 is the rows */
         summed = rows;
     if (summed == (all & ~rows) && !is_mirror)
-        return has(s, n->src[1], SLAB_IS_BEHIND) ? NO_ROLE : GIVES_ROWS;
+        return has(s, n->src[1], SLAB_IS_BEHIND) || n->n_bins != s->n_again ? NO_ROLE : GIVES_ROWS;
     if (summed != rows)
         return NO_ROLE;
     if (slab_is_x(s, n->src[1]))
         return all == 3 ? GIVES_SUM : NO_ROLE;
     return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
+}
+
+/* v.T @ w, of which one is of rows. A vector has no rows to be turned. What is large is kept better
+ * by who multiplies matrices, tile by tile. */
+static bool sums_over_rows(const struct slab_search *s, const struct graph_node *n)
+{
+    const struct graph *g = &s->c->graph;
+    uint16_t left = slab_left(g, n);
+    if (n->left_axes == 0 && g->shapes[n->shape].n_elements > SLAB_MAX_KEPT)
+        return false;
+    bool is_turned = left != n->src[0] || shape_of(g, left)->ndim == 1 || n->left_axes == 1;
+    return is_turned && is_like_rows(s, left) && is_like_rows(s, n->src[1]) &&
+           (has(s, left, SLAB_IS_OF_ROWS) || has(s, n->src[1], SLAB_IS_OF_ROWS));
 }
 
 static enum role role_of(const struct slab_search *s, const struct graph_node *n)
@@ -127,11 +148,14 @@ static enum role role_of(const struct slab_search *s, const struct graph_node *n
         return NO_ROLE;
     if (slab_is_of_x(s, n))
         return role_of_x(s, n);
-    if (!has(s, n->src[0], SLAB_IS_OF_ROWS) || shape_of(g, n->src[0])->ndim != 2)
-        return NO_ROLE;
-    if (slab_summed_axes(g, n) == 2)
-        return has(s, n->src[1], SLAB_IS_BEHIND) ? NO_ROLE : GIVES_ROWS;
-    return is_like_rows(s, n->src[1]) ? GIVES_SUM : NO_ROLE;
+    if (sums_over_rows(s, n))
+        return GIVES_SUM;
+    bool is_of_rows = has(s, n->src[0], SLAB_IS_OF_ROWS) && shape_of(g, n->src[0])->ndim == 2;
+    bool is_small = shape_of(g, n->src[1])->n_elements <= SLAB_MAX_KEPT;
+    return is_of_rows && slab_summed_axes(g, n) == 2 && !has(s, n->src[1], SLAB_IS_BEHIND) &&
+                   is_small
+               ? GIVES_ROWS
+               : NO_ROLE;
 }
 
 /* Of an operation element for element: all sources behind the slab are of rows, and none is
@@ -152,12 +176,15 @@ static bool keeps_rows(const struct slab_search *s, const struct graph_node *n)
 }
 
 /* The levels of what a node behind the slab takes from elsewhere. */
-static uint16_t level_of(const struct slab_search *s, const struct graph_node *n)
+static uint16_t level_of(const struct slab_search *s, uint16_t index)
 {
+    const struct graph *g = &s->c->graph;
+    const struct graph_node *n = &g->nodes[index];
+    bool is_product = n->kind == NODE_PRODUCT && has(s, index, SLAB_IS_MEMBER);
     uint16_t level = 0;
     for (unsigned i = 0; i < n->n_src; i++) {
-        uint16_t own = has(s, n->src[i], SLAB_IS_BEHIND) ? s->levels[n->src[i]]
-                                                         : s->c->graph.nodes[n->src[i]].level;
+        uint16_t src = is_product && i == 0 ? slab_left(g, n) : n->src[i];
+        uint16_t own = has(s, src, SLAB_IS_BEHIND) ? s->levels[src] : g->nodes[src].level;
         level = own > level ? own : level;
     }
     return level;
@@ -265,7 +292,38 @@ static void look_at(struct slab_search *s, uint16_t index)
     bool is_of_rows = n->kind == NODE_INSN && is_behind && keeps_rows(s, n);
     if (is_of_rows || role == GIVES_ROWS)
         s->flags[index] |= SLAB_IS_OF_ROWS;
-    s->levels[index] = level_of(s, n);
+    s->levels[index] = level_of(s, index);
+}
+
+/* What the node reads; of a member's left operand what it was before it was turned. */
+static void mark_sources(struct slab_search *s, uint16_t index, enum slab_flag flag)
+{
+    const struct graph *g = &s->c->graph;
+    const struct graph_node *n = &g->nodes[index];
+    uint16_t left = n->kind == NODE_PRODUCT ? slab_left(g, n) : NODE_NONE;
+    bool is_later = left != NODE_NONE && s->looks_later && has(s, left, SLAB_IS_BEHIND) &&
+                    shape_of(g, left)->n_elements > SLAB_MAX_KEPT;
+    for (unsigned k = 0; k < n->n_src; k++) {
+        bool is_left = left != NODE_NONE && k == 0 && (is_later || has(s, index, SLAB_IS_MEMBER));
+        s->flags[is_left ? left : n->src[k]] |= (uint8_t)flag;
+    }
+}
+
+/* What was turned is looked at, too: what of it nobody needs is no member. */
+static void drop_unused(struct slab_search *s)
+{
+    const struct graph *g = &s->c->graph;
+    unsigned n_members = 0;
+    for (uint16_t i = s->n_nodes; i-- > 0;) {
+        if (!(g->nodes[i].state & SCHEDULE_IS_NEEDED) && !has(s, i, SLAB_IS_USED))
+            s->flags[i] &= (uint8_t)~SLAB_IS_MEMBER;
+        else
+            mark_sources(s, i, SLAB_IS_USED);
+    }
+    for (unsigned i = 0; i < s->n_members; i++)
+        if (has(s, s->members[i], SLAB_IS_MEMBER))
+            s->members[n_members++] = s->members[i];
+    s->n_members = n_members;
 }
 
 /* ---- what is read where ---- */
@@ -277,8 +335,8 @@ static void mark_outside(struct slab_search *s)
         const struct graph_node *n = &g->nodes[i];
         bool is_inside = has(s, i, SLAB_IS_MEMBER) ||
                          (has(s, i, SLAB_IS_OF_ROWS) && !has(s, i, SLAB_IS_OUTSIDE));
-        for (unsigned k = 0; n->state && !is_inside && k < n->n_src; k++)
-            s->flags[n->src[k]] |= SLAB_IS_OUTSIDE;
+        if (((n->state & SCHEDULE_IS_NEEDED) || has(s, i, SLAB_IS_USED)) && !is_inside)
+            mark_sources(s, i, SLAB_IS_OUTSIDE);
     }
 }
 
@@ -311,18 +369,53 @@ static bool set_level(struct slab_search *s)
 
 /* ---- whether it is worth it ---- */
 
+/* What a stage of its own would leave for the others. */
+static bool is_large(const struct slab_search *s, uint16_t node)
+{
+    return has(s, node, SLAB_IS_OF_ROWS) &&
+           shape_of(&s->c->graph, node)->n_elements > SLAB_MAX_KEPT;
+}
+
+/* Products of X that an expression of rows joins: all but one would be left. */
+static bool joins_products(const struct slab_search *s)
+{
+    const struct graph *g = &s->c->graph;
+    unsigned n_products = 0;
+    for (unsigned i = 0; i < s->n_members; i++) {
+        const struct graph_node *n = &g->nodes[s->members[i]];
+        n_products += n->kind == NODE_PRODUCT && slab_gives_rows(s, s->members[i]) &&
+                      slab_is_of_x(s, n) && is_large(s, s->members[i]);
+    }
+    for (uint16_t i = 0; n_products > 1 && i < s->n_nodes; i++) {
+        const struct graph_node *n = &g->nodes[i];
+        unsigned n_large = 0;
+        for (unsigned k = 0; k < n->n_src; k++)
+            n_large += is_large(s, n->src[k]) && (k == 0 || n->src[k] != n->src[0]);
+        if (n->kind == NODE_INSN && (n->state & SCHEDULE_IS_NEEDED) && n_large > 1)
+            return true;
+    }
+    return false;
+}
+
+static bool is_argument(const struct slab_search *s, uint16_t node)
+{
+    return !has(s, node, SLAB_IS_BEHIND) && !slab_is_x(s, node);
+}
+
 static bool is_worth_it(const struct slab_search *s)
 {
     const struct graph *g = &s->c->graph;
     unsigned n_reads = 0, n_sums = 0;
     int64_t n_widest = 0;
-    bool is_too_wide = false, keeps_much = false, is_square;
+    bool is_too_wide = false, keeps_much = joins_products(s), is_square;
     for (unsigned i = 0; i < s->n_members; i++) {
         const struct graph_node *n = &g->nodes[s->members[i]];
-        if (n->kind == NODE_PRODUCT && n->left_axes != 0)
+        bool is_product = n->kind == NODE_PRODUCT;
+        uint16_t left = is_product ? slab_left(g, n) : n->src[0];
+        if (is_product && (n->n_bins != 0 || (n->left_axes != 0 && !is_argument(s, left))))
             return true;
-        if (n->kind == NODE_REDUCTION ? !slab_is_sum_of_x(s, n, &is_square) : !slab_is_of_x(s, n)) {
-            keeps_much |= shape_of(g, n->src[0])->n_elements > MAX_KEPT_CELLS;
+        if (is_product ? !slab_is_of_x(s, n) : !slab_is_sum_of_x(s, n, &is_square)) {
+            keeps_much |= is_large(s, left) || (is_product && is_large(s, n->src[1]));
             continue;
         }
         if (n->kind == NODE_REDUCTION) {
@@ -381,11 +474,11 @@ static bool choose_x(struct slab_search *s, uint16_t index)
 }
 
 int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t index,
-                      struct slab_search *ret, bool *ret_is_found)
+                      bool looks_later, struct slab_search *ret, bool *ret_is_found)
 {
     const struct graph *g = &c->graph;
     *ret_is_found = false;
-    *ret = (struct slab_search){.c = c, .n_nodes = g->n_nodes};
+    *ret = (struct slab_search){.c = c, .n_nodes = g->n_nodes, .looks_later = looks_later};
     if (s->n_slabs == PROGRAM_MAX_SLABS || !choose_x(ret, index))
         return 0;
     ret->flags = arena_take(&c->arena, g->n_nodes);
@@ -393,10 +486,12 @@ int slab_members_find(struct compiler *c, const struct schedule *s, uint16_t ind
     if (ret->flags == NULL || ret->levels == NULL)
         return compiler_no_memory(c);
     memset(ret->flags, 0, g->n_nodes);
+    ret->n_again = g->nodes[index].n_bins;
     mark_feeding(ret);
     for (uint16_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i].state)
             look_at(ret, i);
+    drop_unused(ret);
     if (!(ret->flags[index] & SLAB_IS_MEMBER) || !is_worth_it(ret))
         return 0;
     mark_outside(ret);

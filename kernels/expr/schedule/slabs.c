@@ -18,12 +18,11 @@
  * Passes are numbered when all are known; until then a root's part is a number in order of
  * appearance.
  *
- * Called by passes.c and assemble.c.
+ * Called by slab_find.c.
  */
 #include "kernels/expr/schedule/build.h"
 #include "kernels/expr/schedule/slab_members.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 struct builder {
@@ -251,7 +250,7 @@ static int add_reduction(struct builder *b, uint16_t index)
         return 0;
     }
     int r = node_of_value(b, src, own.src[0], &own.src[0]);
-    own.n_src = own.state = 0;       /* nobody needs it, should the slab be too large after all */
+    own.n_src = 0; /* nobody needs its source, should the slab be too large after all */
     own.src[1] = own.src[2] = index; /* else it would be the node itself */
     if (r == 0 && gives_rows)
         r = graph_find_or_add(b->c, &own, &target);
@@ -293,11 +292,12 @@ static int add_member(struct builder *b, uint16_t index)
     }
     const struct graph_node n = g->nodes[index]; /* the graph may grow */
     bool is_of_x = slab_is_of_x(search, &n), gives_rows = slab_gives_rows(search, index);
+    uint16_t left = slab_left(g, &n);
     bool is_single =
         (enum dtype)n.dtype == DTYPE_FLOAT32 && search->n_columns <= SLAB_MAX_SINGLE_COLUMNS;
     uint8_t src[2], result;
-    int n_line_axes = is_of_x ? g->shapes[g->nodes[search->x].shape].ndim - 1 : 1;
-    src[0] = is_of_x ? 0 : rows_of(b, n.src[0]);
+    int n_line_axes = g->shapes[g->nodes[is_of_x ? search->x : left].shape].ndim - 1;
+    src[0] = is_of_x ? 0 : rows_of(b, left);
     int r = 0;
     if (gives_rows)
         r = operand_of(b, n.src[1], is_single, lines_of(b, src[0]), n_line_axes, &src[1]);
@@ -435,7 +435,7 @@ static unsigned n_other_results(const struct builder *b)
 
 /* Where it is too large, everything is as if it had not been tried, but for nodes that nobody
  * needs. */
-static int build(struct compiler *c, struct schedule *s, const struct slab_search *search)
+int slab_build(struct compiler *c, struct schedule *s, const struct slab_search *search)
 {
     struct builder b = {.c = c,
                         .s = s,
@@ -474,114 +474,11 @@ static int build(struct compiler *c, struct schedule *s, const struct slab_searc
     for (unsigned i = n_roots; i < s->n_roots; i++)
         if (!s->roots[i].is_output)
             c->graph.nodes[s->roots[i].target].slab = SLAB_NONE;
+    for (unsigned i = 0; i < search->n_members; i++) {
+        struct graph_node *n = &c->graph.nodes[search->members[i]];
+        if (n->kind == NODE_PRODUCT && !slab_is_of_x(search, n))
+            n->src[0] = slab_left(&c->graph, n); /* nobody multiplies what was turned */
+    }
     s->n_slabs++;
-    return 0;
-}
-
-/* What matmul computes, too. */
-static bool is_of_matrices(const struct graph *g, const struct graph_node *n)
-{
-    int left = g->shapes[g->nodes[n->src[0]].shape].ndim;
-    int right = g->shapes[g->nodes[n->src[1]].shape].ndim;
-    return left <= 2 && right <= 2 && n->left_axes == UINT32_C(1) << (left - 1) &&
-           n->right_axes == 1;
-}
-
-/* A tensordot that became no step: nothing else computes it. */
-static int refuse_tensordot(struct compiler *c, const struct graph_node *n)
-{
-    const struct graph *g = &c->graph;
-    const struct shape *left = &g->shapes[g->nodes[n->src[0]].shape];
-    const struct shape *right = &g->shapes[g->nodes[n->src[1]].shape];
-    int n_summed = __builtin_popcount(n->left_axes), n_kept = right->ndim - n_summed;
-    int64_t columns = n_kept > 0 ? right->dims[right->ndim - 1] : 1;
-    int r = compiler_fail(
-        c, c->request->has_no_slabs ? GAD_NO_ENGINE : GAD_BAD_EXPRESSION, c->product_column, "%s",
-        c->request->has_no_slabs ? "tensordot: the engine does not walk by slabs; ask for \"cpu\""
-                                 : "tensordot: not computed in one walk over the left operand");
-    if (c->request->has_no_slabs) {
-        error_expected(c->error, "cpu or auto");
-    } else if (n_summed != 1 && n_summed != left->ndim - 1) {
-        error_expected(c->error, "all axes of the left operand but one, or one of them");
-        error_found(c->error, "%d of %d axes", n_summed, left->ndim);
-    } else if (left->ndim < 2) {
-        error_expected(c->error, "a left operand of two axes or more; of one sum(x * y)");
-        error_found(c->error, "%d", left->ndim);
-    } else if (n->right_axes != (UINT32_C(1) << n_summed) - 1 || n_kept > 1) {
-        error_expected(c->error, "the first axes of the right operand, and one behind them");
-        error_found(c->error, "%d axes beside those that are summed", n_kept);
-    } else if (columns > SLAB_MAX_COLUMNS) {
-        error_expected(c->error, "a right operand of at most %d columns, or %d of what is walked",
-                       SLAB_MAX_COLUMNS, SLAB_MAX_SQUARE);
-        error_found(c->error, "%" PRId64, columns);
-    } else {
-        error_expected(
-            c->error,
-            "a right operand that is there before the walk, or has a row for each row of "
-            "the left one, and at most %d products in a walk",
-            SLAB_MAX_MEMBERS);
-    }
-    return r;
-}
-
-/* X transposed is read by nobody, where a step has X instead. */
-static bool is_read(const struct graph *g, const struct graph_node *n, const struct schedule *s,
-                    unsigned src)
-{
-    if (n->slab == 0 || src != 0)
-        return true;
-    for (unsigned i = 0; i < s->n_roots; i++)
-        if (s->roots[i].slab != 0 && s->roots[i].is_own && s->roots[i].node == n->src[0])
-            return true;
-    const struct graph_node *left = &g->nodes[n->src[0]];
-    return left->kind == NODE_PRODUCT;
-}
-
-/* Which nodes are needed, now that it is known what steps read. */
-static void mark_needed(const struct compiler *c, const struct schedule *s)
-{
-    const struct graph *g = &c->graph;
-    for (unsigned i = 0; i < g->n_nodes; i++)
-        g->nodes[i].state = 0;
-    for (unsigned i = 0; i < c->request->n_outputs; i++)
-        g->nodes[c->outputs[i]].state = 1;
-    for (unsigned i = 0; i < c->n_checks; i++)
-        g->nodes[c->checks[i].node].state = 1;
-    for (unsigned i = 0; i < s->n_roots; i++)
-        if (s->roots[i].slab != 0)
-            g->nodes[s->roots[i].node].state = 1;
-    for (unsigned i = g->n_nodes; i-- > 0;) {
-        const struct graph_node *n = &g->nodes[i];
-        for (unsigned k = 0; n->state && k < n->n_src; k++)
-            if (is_read(g, n, s, k))
-                g->nodes[n->src[k]].state = 1;
-    }
-}
-
-int slabs_find(struct compiler *c, struct schedule *s)
-{
-    uint16_t n_nodes = c->graph.n_nodes;
-    for (uint16_t i = 0; i < n_nodes && !c->request->has_no_slabs; i++) {
-        struct graph_node *n = &c->graph.nodes[i];
-        struct slab_search search;
-        bool is_found;
-        if (n->kind != NODE_PRODUCT || !n->state || n->slab != 0)
-            continue;
-        int r = slab_members_find(c, s, i, &search, &is_found);
-        if (r == 0 && is_found)
-            r = build(c, s, &search);
-        if (r)
-            return r;
-    }
-    if (s->n_slabs > 0)
-        mark_needed(c, s);
-    for (uint16_t i = 0; i < n_nodes; i++) {
-        struct graph_node *n = &c->graph.nodes[i];
-        if (n->kind != NODE_PRODUCT || !n->state || n->slab != 0 || n->left_axes == 0)
-            continue;
-        if (!is_of_matrices(&c->graph, n))
-            return refuse_tensordot(c, n);
-        n->left_axes = n->right_axes = 0;
-    }
     return 0;
 }
