@@ -185,16 +185,15 @@ static void hold(struct worker *w, struct wjob *job_take)
     *last = job_take;
 }
 
-/* The first of another user than the last one. */
+/* Round robin by uid, from the last one's on: of a user's the first. */
 static struct wjob *take_held(struct worker *w)
 {
-    struct wjob **place = &w->held;
-    while (*place && (*place)->identity.user == w->held_user)
-        place = &(*place)->next;
-    if (!*place)
-        place = &w->held;
-    struct wjob *job = *place;
-    *place = job->next;
+    struct wjob **found = &w->held;
+    for (struct wjob **p = &w->held; *p; p = &(*p)->next)
+        if ((*p)->identity.user - w->held_user - 1 < (*found)->identity.user - w->held_user - 1)
+            found = p;
+    struct wjob *job = *found;
+    *found = job->next;
     return job;
 }
 

@@ -1,5 +1,5 @@
 /* Whose answer goes first where the broker does not read: small ones before large ones, and of
- * these another user's before the rest of one's own. */
+ * these one of each user in turn. */
 #include "tests/unit/daemon/worker/harness.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 #define N_SOON  12 /* those that are in the socket, with the one behind them, and some more */
 #define MINE    1
 #define HIS     2
+#define THEIRS  3
 
 static const int64_t shape[] = {8000}, one[] = {1};
 static double values[8000];
@@ -74,6 +75,30 @@ Test(held, small_answers_and_those_of_others_go_before_the_rest)
     }
     cr_assert(lt(uint, his_place, N_SOON));
     cr_assert(lt(uint, small_place, N_SOON));
+    harness_stop(&h);
+    close(fd);
+}
+
+/* However much two have in front of it. */
+Test(held, every_user_has_a_turn)
+{
+    struct harness h;
+    struct outcome o;
+    int fd = make_memfd(8, 0);
+    harness_start(&h, 2 * 1024 * 1024, 1);
+    for (unsigned i = 0; i < N_LARGE; i++)
+        (void)send_large(&h, 1 + i, i % 2 ? MINE : HIS);
+    uint32_t theirs = send_large(&h, 100, THEIRS), place = 0;
+    (void)send_small(&h, 101, THEIRS, fd);
+    wait_for_file(fd);
+    for (unsigned i = 0; i < N_LARGE + 2; i++) {
+        harness_receive(&h, &o, NULL);
+        cr_assert(zero(int, o.status), "%s", o.error.message);
+        if (o.id == theirs)
+            place = i;
+        outcome_free(&o);
+    }
+    cr_assert(lt(uint, place, N_SOON));
     harness_stop(&h);
     close(fd);
 }
