@@ -189,9 +189,12 @@ static int make_copies(struct again *a, struct schedule *s)
         if (r)
             return r;
     }
-    for (unsigned i = 0; i < c->request->n_outputs; i++)
-        if (a->marks[c->outputs[i]] & IS_BEHIND)
-            s->roots[i].node = c->outputs[i] = a->copies[c->outputs[i]];
+    for (unsigned i = 0; i < c->request->n_outputs; i++) {
+        if (!(a->marks[c->outputs[i]] & IS_BEHIND))
+            continue;
+        s->roots[i].node = c->outputs[i] = a->copies[c->outputs[i]];
+        s->roots[i].level = c->graph.nodes[c->outputs[i]].level; /* behind all walks it waits for */
+    }
     return 0;
 }
 

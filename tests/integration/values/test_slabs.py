@@ -321,6 +321,7 @@ AGAIN = [
     ("p = x @ c; q = p - mean(p); q / max(abs(q))", 3), ("p = x @ c; argmax(p - mean(p, axis=0), axis=0)", 2),
     ("p = x @ c; p @ (p.T @ y)", 2), ("p = x @ c; q = p - mean(p, axis=0); q.T @ q", 2), ("p = x @ c; (p / max(p)).T @ y", 2),
     ("exp(x @ c).T @ exp(x @ c)", 1), ("y.T @ (x @ c)", 1), ("v @ (x @ c)", 1), ("(x @ c).T @ v", 1), ("tensordot(y, x @ c, (0, 0))", 1),
+    ("p = x @ c; q = p - mean(p); r = q / max(abs(q)); t = r - min(r); max(t, axis=0) / std(t)", 4),
     ("x @ c + x @ d", 1), ("p = x @ c; x.T @ (p - mean(p, axis=0))", 2)]
 
 
