@@ -36,7 +36,8 @@
  * for tiles that compute. While some thread is displaced, tiles of all jobs that write to the same
  * disk begin as long ones do, with a spare thread that is kept for each, and none does any more
  * when half as many are displaced as there are spare threads, or slots. So a disk that does not
- * answer at all holds the jobs that write to it, and no others.
+ * answer at all holds the jobs that write to it, and no others. Who writes to memory alone keeps
+ * the place: that is copying, which is to be done by as many as compute.
  *
  * Called by engines (sched_may_go_on), the compute threads, the watch, and whoever ends a job.
  */
@@ -217,7 +218,7 @@ bool sched_calls_are_enough(const struct sched *s)
 void sched_displace(struct sched *s, struct thread_context *th)
 {
     struct tile *tile = th->in_hand;
-    if (s->n_bench <= (tile->is_kept ? 0 : s->n_kept))
+    if (!wjob_shares_disk(tile->job, tile->job) || s->n_bench <= (tile->is_kept ? 0 : s->n_kept))
         return;
     tile->is_long = true;
     keep(s, tile, true);
