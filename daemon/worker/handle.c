@@ -305,10 +305,9 @@ int worker_handle(struct worker *w, struct frame *frame_take)
     struct message message = {.zone = NULL};
     struct gad_error error;
     bool has_id = false;
-    int r;
-    do
-        r = message_decode(frame_take->body, frame_take->size_bytes, &message, &has_id, &error);
-    while (worker_waits_for_memory(r));
+    int r = message_decode(frame_take->body, frame_take->size_bytes, &message, &has_id, &error);
+    if (r == -ENOMEM)
+        return r;
     if (r > 0)
         r = has_id ? send_error(w, message.id, r, &error) : -EPROTO;
     else if (!r)

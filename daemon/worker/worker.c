@@ -159,6 +159,7 @@ struct worker *worker_free(struct worker *w)
 {
     if (!w)
         return NULL;
+    frame_deinit(&w->frame, NULL);
     w->starts = starts_free(w->starts);
     while (w->held) {
         struct wjob *next = w->held->next;
@@ -207,47 +208,36 @@ int worker_send(struct worker *w)
     return r == -EINVAL ? -ENOMEM : r;
 }
 
-/* Whoever asked for something that takes much gives it back in a moment; a worker that ends takes
- * everybody's jobs with it. */
-bool worker_waits_for_memory(int r)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-    if (r != -ENOMEM)
-        return false;
-    nanosleep(&pause, NULL);
-    return true;
-}
-
+/* Without memory the rest comes in a later turn: what has ended meanwhile gives back its own, and
+ * so does whoever asked for much. A worker that ends takes everybody's jobs with it. */
 static int receive_frames(struct worker *w)
 {
-    struct frame frame;
-    int r;
-    do
-        r = conn_receive(w->conn);
-    while (worker_waits_for_memory(r));
-    if (r && r != -EAGAIN)
-        return r;
-    for (unsigned i = 0; i < FRAMES_A_TURN; i++) {
-        do
-            r = conn_next(w->conn, &frame);
-        while (worker_waits_for_memory(r));
+    const struct timespec pause = {.tv_nsec = 1000000};
+    int r = conn_receive(w->conn);
+    bool lacks_memory = r == -ENOMEM;
+    if (r == -EAGAIN || lacks_memory)
+        r = 0;
+    for (unsigned i = 0; i < FRAMES_A_TURN && !r; i++) {
+        r = w->frame.body ? 0 : conn_next(w->conn, &w->frame);
         if (r)
-            return r == -EAGAIN ? 0 : r;
-        r = worker_handle(w, &frame);
-        if (r)
+            break;
+        r = worker_handle(w, &w->frame);
+        if (r && !w->frame.body)
             return r;
     }
-    return 0;
+    if (lacks_memory || r == -ENOMEM)
+        nanosleep(&pause, NULL);
+    return r == -ENOMEM || r == -EAGAIN ? 0 : r;
 }
 
 static int flush(struct worker *w)
 {
-    int r, n = 0;
-    while ((r = conn_flush(w->conn)) == 0 && (n = worker_reply_held(w)) > 0)
-        ;
+    int n = 0, r = conn_flush(w->conn);
+    if (!r && (n = worker_reply_held(w)) > 0)
+        r = conn_flush(w->conn);
     if (n < 0 || (r && r != -EAGAIN))
         return n < 0 ? n : r;
-    bool wants_writable = r == -EAGAIN;
+    bool wants_writable = r == -EAGAIN || w->held;
     if (wants_writable == w->wants_writable)
         return 0;
     w->wants_writable = wants_writable;
@@ -272,7 +262,7 @@ static int handle_event(struct worker *w, const struct epoll_event *event)
 static int turn(struct worker *w)
 {
     struct epoll_event events[EVENTS_A_TURN];
-    bool has_frames = conn_has_frame(w->conn);
+    bool has_frames = w->frame.body || conn_has_frame(w->conn);
     int timeout = sched_tick(w->sched, worker_report_progress, w);
     if (has_frames || !starts_are_empty(w->starts))
         timeout = 0;

@@ -28,6 +28,7 @@ struct worker {
     struct tile *tile;              /* of a small job */
     char *small_carry;              /* its carry: PLAN_SMALL_CARRY_BYTES */
     struct message_writer writer;
+    struct frame frame; /* that could not be handled for want of memory; .body NULL: none */
     struct wjob *held;  /* ended, with large results that wait for each other; first to last */
     uint32_t held_user; /* whose went last */
     uint64_t held_end;  /* of what the broker is sent: where that one ends */
@@ -49,11 +50,9 @@ int worker_run(struct worker *w) GAD_MUST_CHECK;
 /* What is in the writer. Without memory it goes into room that is held for it, and waits until
  * there is some. -ENOMEM: it is too large for all of that, or the writer found none. */
 int worker_send(struct worker *w) GAD_MUST_CHECK;
-/* After something that may have failed with -ENOMEM, and can be done again: whether to, a moment
- * later. */
-bool worker_waits_for_memory(int r);
 
-/* handle.c: one frame of the broker's; its own afterwards. 0 or -errno: the connection is over. */
+/* handle.c: one frame of the broker's. It is freed, or (.body is there still) nothing was done for
+ * want of memory, -ENOMEM. 0; any other -errno: the connection is over. */
 int worker_handle(struct worker *w, struct frame *frame_take) GAD_MUST_CHECK;
 /* Begins jobs that wait for it, for some time: small ones are over then. */
 int worker_begin_jobs(struct worker *w) GAD_MUST_CHECK;

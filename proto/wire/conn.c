@@ -321,6 +321,8 @@ int conn_receive(struct conn *conn)
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof(control.bytes)};
     ssize_t n = receive_once(conn, &message);
+    if (n < 0 && errno == ENOMEM)
+        return -ENOMEM;
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK ? -EAGAIN : fail(conn, -errno);
     unsigned n_waiting_before = conn->n_waiting;

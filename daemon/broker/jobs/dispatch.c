@@ -278,6 +278,14 @@ static bool is_struck(const struct job *job, const uint64_t *struck, unsigned n_
     return false;
 }
 
+static bool is_any_struck(struct list *active, const uint64_t *struck, unsigned n_struck)
+{
+    for (struct list *at = active->next; at != active; at = at->next)
+        if (is_struck(job_of(at), struck, n_struck))
+            return true;
+    return false;
+}
+
 /* Why it cannot run again, or GAD_OK. */
 static enum gad_status judge(const struct job *job)
 {
@@ -333,6 +341,7 @@ void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct 
 {
     struct list *active = queue_active(worker_queue(w));
     bool is_all = strikes_all(death, n_struck);
+    bool is_anyones = is_all || is_any_struck(active, struck, n_struck);
     char cause[64];
     strikes_describe(death, cause, sizeof(cause));
     while (!list_is_empty(active)) {
@@ -340,7 +349,7 @@ void dispatch_worker_lost(struct broker *broker, struct worker *w, const struct 
         bool is_parked = job->item.is_parked;   /* nothing of it was in hand */
         bool is_suspect = is_all || is_struck(job, struck, n_struck);
         job->n_strikes += !is_parked && is_suspect;
-        job->n_losses += is_suspect || n_struck == 0;
+        job->n_losses += is_suspect || !is_anyones;
         enum gad_status status = judge(job);
         if (status != GAD_OK)
             end_lost(broker, job, status, cause);
