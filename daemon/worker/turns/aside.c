@@ -85,13 +85,25 @@ static unsigned n_present(const struct sched *s)
     return n;
 }
 
-bool sched_may_begin_long(const struct sched *s, uint32_t user)
+static bool is_below_share(const struct sched *s, unsigned n_long)
 {
     unsigned share = (s->n_spares - s->n_reserved) / (n_present(s) + 1);
     unsigned n_taken = s->n_kept + s->n_reserved;
     unsigned n_left = s->n_bench > n_taken ? s->n_bench - n_taken : 0;
     share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
-    return s->user_loads[sched_user_index(s, user)].n_long < min_u64(share, n_left);
+    return n_long < min_u64(share, n_left);
+}
+
+/* The user's own calls, which may last for ever, do not count. */
+bool sched_may_begin_long(const struct sched *s, uint32_t user)
+{
+    const struct sched_user_load *load = &s->user_loads[sched_user_index(s, user)];
+    return is_below_share(s, load->n_long - load->n_displaced);
+}
+
+bool sched_may_begin_write(const struct sched *s, uint32_t user)
+{
+    return is_below_share(s, s->user_loads[sched_user_index(s, user)].n_long);
 }
 
 static void keep(struct sched *s, struct tile *tile, bool is_kept)
@@ -225,6 +237,7 @@ void sched_displace(struct sched *s, struct thread_context *th)
     s->n_kept--; /* it has the place */
     s->n_busy--;
     s->n_displaced++;
+    s->user_loads[sched_user_index(s, tile->job->identity.user)].n_displaced++;
     th->displaced_ns = clock_ns();
     sched_note_slow_disks(s);
     give_place(s, th);
@@ -235,6 +248,7 @@ uint64_t sched_come_back(struct sched *s, struct thread_context *th)
     uint64_t elapsed = th->displaced_ns - th->slice_ns;
     th->displaced_ns = 0;
     s->n_displaced--;
+    s->user_loads[sched_user_index(s, th->in_hand->job->identity.user)].n_displaced--;
     s->n_busy++;
     s->n_kept++;
     sched_note_slow_disks(s);

@@ -23,9 +23,10 @@ bool sched_has_room(const struct sched *s, const struct wjob *job, const struct 
  * for it yet. */
 static bool may_be_long(const struct sched *s, const struct wjob *job, bool is_long)
 {
-    if (job->writes_slowly && sched_calls_are_enough(s))
-        return false;
-    return (!is_long && !job->writes_slowly) || sched_may_begin_long(s, job->identity.user);
+    uint32_t user = job->identity.user;
+    if (job->writes_slowly)
+        return !sched_calls_are_enough(s) && sched_may_begin_write(s, user);
+    return !is_long || sched_may_begin_long(s, user);
 }
 
 static bool is_tile_ready(const struct sched *s, const struct wjob *job, const struct tile *tile)

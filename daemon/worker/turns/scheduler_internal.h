@@ -13,7 +13,8 @@ struct io_slot { /* what an I/O thread is at */
 
 struct sched_user_load {
     unsigned n_jobs, n_paused;
-    unsigned n_long; /* long tiles for which a spare thread is kept */
+    unsigned n_long;      /* long tiles for which a spare thread is kept */
+    unsigned n_displaced; /* of these, tiles whose thread has lost its place in a call */
 };
 
 /* Tiles with the device: those with a slot, of which some have left the carry, and those without.
@@ -110,6 +111,8 @@ void sched_resume(struct sched *s, struct thread_context *th, bool with_place);
 /* Whether a long tile of the user may begin, or go on without a spare thread that is kept for it;
  * then one is, if it is long; until it is given back, which may be twice. */
 bool sched_may_begin_long(const struct sched *s, uint32_t user);
+/* The same for one that is written to a slow disk. */
+bool sched_may_begin_write(const struct sched *s, uint32_t user);
 void sched_keep_spare(struct sched *s, struct tile *tile);
 void sched_give_spare_back(struct sched *s, struct tile *tile);
 /* Calls that last. The thread is in one: a spare thread gets its place, if there is one for that.

@@ -212,6 +212,8 @@ Test(slow_writes, others_go_on_while_all_threads_write)
         cr_assert(eq(u32, next_answer(&f, 0), quick));
         quick = send_short(&f, 3, 1000);
         cr_assert(eq(u32, next_answer(&f, 0), quick), "of the same user, too");
+        uint32_t slow = send_job(&f, 4, 1000, N_LONG, LONG);
+        cr_assert(eq(u32, next_answer(&f, 0), slow), "and those that take long");
         set_gate(false);
         cr_assert(eq(u32, next_answer(&f, 0), writer));
         check_written(f.fds[0], f.values);
