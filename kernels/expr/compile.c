@@ -187,6 +187,7 @@ static int compile_as(const struct job_request *request, enum compiler_walks wal
     c.repeats = NULL;
     c.n_states = 0;
     c.n_steps = 0;
+    c.mirrors = NULL;
     c.typed_column = 0;
     c.moved = NULL;
     c.n_read_chars = 0;

@@ -89,6 +89,7 @@ struct compiler {
     struct repeat *repeats;       /* the last one whose types are known */
     uint16_t n_states;            /* of all of them, numbers */
     uint64_t n_steps;
+    uint16_t *mirrors;     /* product_passes_mirror()'s, of each node; NULL before the first one */
     uint32_t typed_column; /* of what is typed at the moment; 0: of nothing */
     uint16_t *moved;       /* of near.c, a node for each of the graph; NULL: nothing was moved */
     size_t n_read_chars;   /* by calls of the text's functions */

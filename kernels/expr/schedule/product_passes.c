@@ -236,11 +236,16 @@ static bool is_mirrored(const struct graph *g, const struct graph_node *a,
 int product_passes_mirror(struct compiler *c, uint16_t left, uint16_t right, bool *ret)
 {
     const struct graph *g = &c->graph;
-    uint16_t *mirror = arena_take(&c->arena, g->n_nodes * sizeof(*mirror));
     *ret = false;
+    if (!is_mirrored(g, &g->nodes[left], &g->nodes[right])) /* most are not */
+        return 0;
+    if (c->mirrors == NULL)
+        c->mirrors = arena_take(&c->arena, EXPR_MAX_NODES * sizeof(*c->mirrors));
+    uint16_t *mirror = c->mirrors;
     if (mirror == NULL)
         return compiler_no_memory(c);
-    memset(mirror, 0xff, g->n_nodes * sizeof(*mirror));
+    c->n_steps += left / 4u;
+    memset(mirror, 0xff, (left + 1u) * sizeof(*mirror));
     mirror[left] = right;
     for (unsigned i = left + 1u; i-- > 0;) {
         const struct graph_node *a = &g->nodes[i];

@@ -120,7 +120,10 @@ static int find_slab(struct compiler *c, struct schedule *s, uint16_t index)
 {
     struct slab_search search;
     bool is_found, is_made = false, makes_again = c->walks == COMPILER_WALKS_AGAIN;
-    int r = slab_members_find(c, s, index, makes_again, &search, &is_found);
+    c->n_steps += c->graph.n_nodes;
+    int r = compiler_check_steps(c, c->product_column);
+    if (r == 0)
+        r = slab_members_find(c, s, index, makes_again, &search, &is_found);
     if (r == 0 && is_found && makes_again)
         r = slab_again_make(c, s, &search, &is_made);
     if (is_made) {
