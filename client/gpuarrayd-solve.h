@@ -35,7 +35,8 @@ struct gad_solve_options {
     const char *checkpoint; /**< the factor is in this file instead, with how far it is: the same
                                  call goes on from there. Removed at the end. Safe against the end
                                  of processes, not against loss of power; NULL: none */
-    bool is_upper;          /**< of gad_cholesky(): the result is the upper factor */
+    bool is_upper;          /**< of gad_cholesky(): the upper half is read, and the result is the
+                                 upper factor of it */
     bool is_positive;       /**< of gad_solve(): the matrix is symmetric and positive definite, and
                                  only its lower half is read: half of the work */
 };
@@ -56,9 +57,9 @@ struct gad_solved {
 enum gad_solve_kind { GAD_CHOLESKY, GAD_SOLVE, GAD_INV, GAD_SLOGDET };
 
 /** The lower (or upper) factor of a symmetric positive definite matrix, as numpy.linalg.cholesky():
- * a = L @ L transposed.
+ * a = L @ L transposed, or U transposed @ U.
  * client: not NULL.
- * a: n x n numbers, of which only the lower half is read. No stream.
+ * a: n x n numbers, of which only the lower half is read; with is_upper only the upper. No stream.
  * options: not NULL, with one destination of n x n. The half that the factor has not is zeros.
  * ret_solved: how it went, also where the matrix is none such; may be NULL.
  * GAD_SINGULAR: it is not positive definite; `found` has the place. GAD_BAD_ARGUMENT: NaN or

@@ -32,9 +32,10 @@ struct solve_work {
 struct solve {
     struct gad_client *client;
     enum gad_solve_kind kind;
-    bool is_cholesky;
-    struct gad_array *a, *b; /* the caller's; b may be NULL */
-    int64_t n_right;         /* columns on the right side, or of the result */
+    bool is_cholesky, is_upper;
+    struct gad_array *a, *b;  /* the caller's; b may be NULL */
+    struct gad_array *turned; /* is_upper: a view, which `a` then is; its lower half is read */
+    int64_t n_right;          /* columns on the right side, or of the result */
     const struct gad_solve_options *options;
     bool only_plans;
     int64_t n;
@@ -74,8 +75,8 @@ struct solve_box solve_of_panel(const struct solve *s, int64_t row, int64_t n_ro
 struct solve_box solve_of_factor(const struct solve *s, int64_t row, int64_t n_rows, int64_t column,
                                  int64_t n_columns);
 /* Of rows of the panel from `at` on, which are to become the matrix's from `row` on, k columns from
- * `column` on, of a Cholesky factor up to the diagonal: bad-argument: one is not finite, as it is
- * not in the matrix either. */
+ * `column` on, of a Cholesky factor up to the diagonal: bad-argument: where they are not finite,
+ * the matrix has an element that is not, either. */
 int solve_check_finite(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
                        int64_t k, struct gad_error *error) GAD_MUST_CHECK;
 /* A step has been done. cancelled: it shall be the last. */
@@ -83,7 +84,7 @@ int solve_tell(struct solve *s, struct gad_error *error) GAD_MUST_CHECK;
 
 /* solve_work.c */
 
-/* kind: of the factor, 'C' or 'L'. take: an array that is the file, whose
+/* kind: of the factor, 'C', 'U' (of the upper half) or 'L'. take: an array that is the file, whose
  * reference is taken over; or NULL: one is made. */
 int solve_work_open(struct solve *s, char kind, struct gad_array *take,
                     struct gad_error *error) GAD_MUST_CHECK;

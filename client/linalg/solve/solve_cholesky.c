@@ -98,7 +98,7 @@ static int factor_panel(struct solve *s, int64_t column, double *kept, struct ga
         if (r == 0)
             r = finish_rows(s, row, n_rows, column, k, kept, error);
     }
-    return r ? r : solve_work_done(&s->work, column + k, 'C', error);
+    return r ? r : solve_work_done(&s->work, column + k, s->is_upper ? 'U' : 'C', error);
 }
 
 int solve_factor_cholesky(struct solve *s, struct gad_error *error)

@@ -9,6 +9,7 @@
 #include "proto/util.h"
 
 #include <math.h>
+#include <string.h>
 
 struct solve_box solve_of_panel(const struct solve *s, int64_t row, int64_t n_rows,
                                 int64_t n_columns)
@@ -103,7 +104,8 @@ int solve_run(struct solve *s, const struct solve_job *job, struct gad_error *er
 
 /* ---- what is not finite ---- */
 
-#define LANES 8
+#define LANES         8
+#define KEPT_ELEMENTS (1 << 17) /* of a panel, while the matrix's are looked at in their place */
 
 /* n, or the first that is not finite. */
 static int64_t n_finite(const double *row, int64_t n)
@@ -122,37 +124,61 @@ static int64_t n_finite(const double *row, int64_t n)
     return i;
 }
 
-/* Finite elements may have made it so: only what the matrix has is the caller's. */
-static int refuse_element(struct solve *s, int64_t at, int64_t row, int64_t column,
-                          int64_t at_column, struct gad_error *error)
+/* Columns of a row that are the factor's. */
+static int64_t n_wanted(const struct solve *s, int64_t row, int64_t column, int64_t k)
 {
-    double *element = s->data + at * s->width + at_column, made = *element;
-    const struct solve_job load = {.expr = "float64(c)",
-                                   .c = {s->a, row, 1, column, 1, false},
-                                   .to = {s->panel, at, 1, at_column, 1, false}};
-    int r = solve_run(s, &load, error);
-    double value = *element;
-    *element = made;
-    if (r || isfinite(value))
-        return r;
-    s->solved.place = column;
+    return s->is_cholesky ? min_i64(k, row + 1 - column) : k;
+}
+
+static int refuse_element(struct solve *s, int64_t row, int64_t column, double value,
+                          struct gad_error *error)
+{
+    int64_t at[] = {s->is_upper ? column : row, s->is_upper ? row : column}; /* the caller's */
     const char *kind = isnan(value) ? "nan" : "infinite";
+    s->solved.place = at[1];
     error_set(error, GAD_BAD_ARGUMENT, "a",
-              "a: element [%lld, %lld] is %s: such a matrix has no factor", (long long)row,
-              (long long)column, kind);
+              "a: element [%lld, %lld] is %s: such a matrix has no factor", (long long)at[0],
+              (long long)at[1], kind);
     error_expected(error, "finite numbers");
-    error_found(error, "%s at [%lld, %lld]", kind, (long long)row, (long long)column);
+    error_found(error, "%s at [%lld, %lld]", kind, (long long)at[0], (long long)at[1]);
     return GAD_BAD_ARGUMENT;
+}
+
+/* Finite elements may have made others that are not: only what the matrix has is the caller's. */
+static int check_matrix(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
+                        int64_t k, struct gad_error *error)
+{
+    const struct solve_job load = {.expr = "float64(c)",
+                                   .c = {s->a, row, n_rows, column, k, false},
+                                   .to = solve_of_panel(s, at, n_rows, k)};
+    double *made = s->data + at * s->width;
+    size_t n_bytes = (size_t)(((n_rows - 1) * s->width + k) * (int64_t)sizeof(*made));
+    _cleanup_free_ double *kept = malloc(n_bytes);
+    if (!kept)
+        return -ENOMEM;
+    memcpy(kept, made, n_bytes);
+    int r = solve_run(s, &load, error);
+    for (int64_t i = 0; i < n_rows && r == 0; i++) {
+        const double *values = made + i * s->width;
+        int64_t n = n_wanted(s, row + i, column, k), first = n_finite(values, n);
+        if (first < n)
+            r = refuse_element(s, row + i, column + first, values[first], error);
+    }
+    memcpy(made, kept, n_bytes);
+    return r;
 }
 
 int solve_check_finite(struct solve *s, int64_t at, int64_t row, int64_t n_rows, int64_t column,
                        int64_t k, struct gad_error *error)
 {
-    for (int64_t i = 0; i < n_rows && !s->only_plans; i++) {
-        int64_t n = s->is_cholesky ? min_i64(k, row + i + 1 - column) : k;
-        int64_t first = n_finite(s->data + (at + i) * s->width, n);
-        if (first < n)
-            return refuse_element(s, at + i, row + i, column + first, first, error);
+    int64_t most = max_i64(KEPT_ELEMENTS / s->width, 1);
+    for (int64_t i = 0, n; i < n_rows && !s->only_plans; i += n) {
+        int64_t wanted = n_wanted(s, row + i, column, k);
+        bool is_finite = n_finite(s->data + (at + i) * s->width, wanted) == wanted;
+        n = is_finite ? 1 : min_i64(most, n_rows - i);
+        int r = is_finite ? 0 : check_matrix(s, at + i, row + i, n, column, k, error);
+        if (r)
+            return r;
     }
     return 0;
 }

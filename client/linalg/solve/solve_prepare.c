@@ -144,6 +144,11 @@ int solve_init(struct solve *s, struct gad_client *client, enum gad_solve_kind k
                         .work = {.fd = -1}};
     s->is_cholesky = kind == GAD_CHOLESKY || (kind == GAD_SOLVE && options && options->is_positive);
     int r = check(s, error);
+    s->is_upper = r == 0 && kind == GAD_CHOLESKY && options->is_upper;
+    if (s->is_upper) {
+        r = (int)gad_array_transpose(a, NULL, &s->turned, error);
+        s->a = s->turned;
+    }
     if (r == 0)
         s->times = loop_times_begin(options->run.queue_timeout_ms, options->run.deadline_ms);
     if (r == 0)
@@ -160,5 +165,6 @@ int solve_init(struct solve *s, struct gad_client *client, enum gad_solve_kind k
 void solve_deinit(struct solve *s)
 {
     gad_array_release(s->panel);
-    s->panel = NULL;
+    gad_array_release(s->turned);
+    s->panel = s->turned = NULL;
 }

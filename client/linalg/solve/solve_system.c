@@ -93,7 +93,7 @@ static int solve_all(struct solve *s, struct gad_array *to, struct gad_error *er
 static bool is_own_file(const struct solve *s, const struct move *move)
 {
     const struct gad_array *to = move->to;
-    bool is_plain = s->kind == GAD_CHOLESKY && s->result == GAD_FLOAT64 && !s->options->is_upper &&
+    bool is_plain = s->kind == GAD_CHOLESKY && s->result == GAD_FLOAT64 && !s->is_upper &&
                     !s->options->checkpoint;
     return is_plain && move->is_created && to->access == ACCESS_FILE && !to->is_write_only;
 }
@@ -103,7 +103,7 @@ static int copy_factor(struct solve *s, struct gad_array *to, struct gad_error *
     struct solve_job copy = {.expr = s->result == GAD_FLOAT32 ? "float32(c)" : "c",
                              .c = solve_of_factor(s, 0, s->n, 0, s->n),
                              .to = {to, 0, s->n, 0, s->n, false}};
-    copy.c.is_transposed = s->options->is_upper;
+    copy.c.is_transposed = s->is_upper;
     return solve_run(s, &copy, error);
 }
 
@@ -127,7 +127,8 @@ static int take_determinant(struct solve *s, struct gad_error *error)
 /* Factors, and does what is asked for with that; `to` NULL: only the determinant. */
 static int factor(struct solve *s, struct gad_array *to, bool is_own, struct gad_error *error)
 {
-    int r = solve_work_open(s, s->is_cholesky ? 'C' : 'L', is_own ? to : NULL, error);
+    char work = s->is_upper ? 'U' : s->is_cholesky ? 'C' : 'L';
+    int r = solve_work_open(s, work, is_own ? to : NULL, error);
     if (s->kind == GAD_SOLVE || s->kind == GAD_INV)
         s->n_steps += (unsigned)divide_up_i64(s->n_right, s->width);
     if (r == 0)
@@ -235,7 +236,7 @@ static bool will_be_own_file(const struct solve *s)
     const struct gad_solve_options *options = s->options;
     const char *end = options->to_path ? strrchr(options->to_path, '.') : NULL;
     return end && (strcmp(end, ".npy") == 0 || strcmp(end, ".raw") == 0) &&
-           s->result == GAD_FLOAT64 && !options->is_upper && !options->checkpoint;
+           s->result == GAD_FLOAT64 && !s->is_upper && !options->checkpoint;
 }
 
 static int plan(struct solve *s, struct gad_linalg_plan *ret_plan, struct gad_error *error)

@@ -18,7 +18,7 @@
  * C is written without being read where nothing is added: whatever was there, NaN too, is gone.
  *
  * OpenBLAS's kernels for AVX-512 copy the last columns of a small product of two matrices by rows,
- * where they are less than half a vector, into memory that they allocate then and there, and write
+ * where they are at most half a vector, into memory that they allocate then and there, and write
  * to it whether there is any or not. Such columns are multiplied apart (multiply_rest()); all else
  * is done in buffers that OpenBLAS keeps, for which it waits.
  *

@@ -200,8 +200,6 @@ def cholesky(a: Operand, /, *, upper: bool = False, out: Any = None, memory: int
     if options.is_for_numpy(node):
         return _numpys(np.linalg.cholesky, out, node, upper=upper)
     _refuse_stack("cholesky", node)
-    if upper:
-        node = Lazy._of(node).T._node
     return _by_panels("cholesky", "cholesky", options, [node], is_upper=upper)[0]
 
 
@@ -279,8 +277,6 @@ def explain(op: str, a: Operand, b: Operand | None = None, *, upper: bool = Fals
                                  expected=", ".join((*_KINDS, *KINDS, "lstsq")), found=repr(op))
     nodes = [_matrix(op, a), *([] if b is None else [array_of(b)])]
     _refuse_stack(op, nodes[0])
-    if op == "cholesky" and upper:
-        nodes = [Lazy._of(nodes[0]).T._node]
     options = _Options(out, memory, scratch, checkpoint, engine=engine)
     session = _session.another()
     try:

@@ -63,11 +63,11 @@ def _known(operand: Operand) -> Lazy:
     return one
 
 
-def stack_of(operand: Operand) -> Lazy:
+def stack_of(operand: Operand, argument: str = "a") -> Lazy:
     """A matrix, or matrices along other axes."""
     one = _known(operand)
     if one.ndim < 2:
-        raise errors.BadShape(f"an array of {one.ndim} axes is no matrix", argument="a",
+        raise errors.BadShape(f"an array of {one.ndim} axes is no matrix", argument=argument,
                               expected="two axes, or more", found=str(one.shape))
     return one
 
@@ -78,9 +78,9 @@ def is_tall(operand: Operand) -> bool:
     return len(shape) != 2 or shape[0] >= shape[1] <= FEW_COLUMNS
 
 
-def has_few(operand: Operand) -> bool:
+def has_few(operand: Operand, argument: str = "a") -> bool:
     """Whether it is so, or its transpose is."""
-    shape = stack_of(operand).shape
+    shape = stack_of(operand, argument).shape
     return len(shape) != 2 or min(shape) <= FEW_COLUMNS
 
 
@@ -109,12 +109,12 @@ def finite_in_memory(argument: str, operand: Operand, run: Run = Run()) -> Array
                              expected="finite numbers; where(isfinite(x), x, 0) takes others as 0")
 
 
-def matrix_of(name: str, operand: Operand) -> Lazy:
+def matrix_of(name: str, operand: Operand, argument: str = "a") -> Lazy:
     """A matrix with elements."""
     one = _known(operand)
     if one.ndim != 2 or 0 in one.shape:
         raise errors.BadShape(f"{name}: {one.ndim}-dimensional array of shape {one.shape}",
-                              argument="a", expected="two axes, with elements",
+                              argument=argument, expected="two axes, with elements",
                               found=str(one.shape))
     return one
 

@@ -171,7 +171,7 @@ def pca(x: Operand, n_components: int | None = None, *, n_iter: int = 3, n_overs
         engine: str | None = None, priority: int = 0, label: str | None = None) -> PCAResult:
     """Principal components: the directions in which rows differ most from their mean. Data far from
     zero lose nothing: differences from the mean are taken before anything is squared."""
-    run, matrix = Run(engine, priority, label), matrix_of("pca", x)
+    run, matrix = Run(engine, priority, label), matrix_of("pca", x, "x")
     rows, columns = matrix.shape
     _check_k("pca", n_components, min(rows, columns))
     found = decomposed("pca", x, run, n_components, False, n_iter, n_oversamples, seed, tol,

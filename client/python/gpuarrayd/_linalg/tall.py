@@ -221,8 +221,9 @@ def svdvals(x: Operand, /, *, engine: str | None = None, priority: int = 0,
             label: str | None = None) -> Array:
     """All singular values, falling, in one read; of a matrix with few rows, too."""
     run = Run(engine, priority, label)
-    if is_small(x, is_read=has_few(x)):
+    if is_small(x, is_read=has_few(x, "x")):
         return np.linalg.svd(finite_in_memory("x", x, run), compute_uv=False)
+    matrix_of("svdvals", x, "x")
     found: Array = svd(x, compute_uv=False, **run._asdict())
     return found
 
@@ -231,7 +232,7 @@ def cond(x: Operand, p: Any = None, *, engine: str | None = None, priority: int 
          label: str | None = None) -> Any:
     """The condition: the largest singular value by the smallest."""
     run = Run(engine, priority, label)
-    if is_small(x, is_read=has_few(x) and p in (None, 2, -2)):
+    if is_small(x, is_read=has_few(x, "x") and p in (None, 2, -2)):
         return np.linalg.cond(finite_in_memory("x", x, run), p)
     if p not in (None, 2, -2):
         raise errors.Unsupported(f"cond: p={p!r} needs the inverse, which a matrix with many rows "
@@ -246,7 +247,7 @@ def matrix_norm(x: Operand, /, *, keepdims: bool = False, ord: Any = "fro",
                 engine: str | None = None, priority: int = 0, label: str | None = None) -> Any:
     """A norm of a matrix, in one read."""
     run = Run(engine, priority, label)
-    if is_small(x, is_read=has_few(x) or ord not in (2, -2, "nuc")):
+    if is_small(x, is_read=has_few(x, "x") or ord not in (2, -2, "nuc")):
         return np.linalg.norm(in_memory(x, run), ord, (-2, -1), keepdims)
     if ord not in (2, -2, "nuc"):
         if ord not in ("fro", 1, -1, np.inf, -np.inf, None):

@@ -77,6 +77,9 @@ def test_matrices_without_a_factor(gd, tmp_path):
     minor[150, 150] = -1
     nan[110, 70] = np.nan
     infinite[70, 110] = -np.inf
+    overflown = nan.copy()
+    overflown[:, 0] = np.eye(N)[0]
+    overflown[100, 0] = 1e200  # whose square is subtracted at [100, 100]
     for call, place in [
             (lambda **how: gd.linalg.solve(singular, b, **how), "100"),
             (lambda **how: gd.linalg.inv(singular, out=tmp_path / "x.npy", **how), "100"),
@@ -88,14 +91,19 @@ def test_matrices_without_a_factor(gd, tmp_path):
     assert gd.linalg.det(singular, memory=MEMORY) == 0
     for call, place in [
             (lambda **how: gd.linalg.cholesky(nan, checkpoint=tmp_path / "c", **how), "nan at [110, 70]"),
-            (lambda **how: gd.linalg.cholesky(nan.T, upper=True, **how), "nan at [110, 70]"),
+            (lambda **how: gd.linalg.cholesky(nan.T, upper=True, **how), "nan at [70, 110]"),
+            (lambda **how: gd.linalg.cholesky(overflown, **how), "nan at [110, 70]"),
+            (lambda **how: gd.linalg.cholesky(overflown.T, upper=True, **how), "nan at [70, 110]"),
             (lambda **how: gd.linalg.solve(nan, b, assume_a="pos", **how), "nan at [110, 70]"),
             (lambda **how: gd.linalg.solve(infinite, b, checkpoint=tmp_path / "c", **how), "infinite at [70, 110]"),
             (lambda **how: gd.linalg.inv(infinite, out=tmp_path / "x.npy", **how), "infinite at [70, 110]"),
             (lambda **how: gd.linalg.det(nan, **how), "nan at [110, 70]")]:
         with pytest.raises(gd.BadArgument) as caught:
             call(memory=MEMORY)
-        assert caught.value.found == place
+        assert caught.value.found == place and f"{place[place.index('['):]} is " in str(caught.value)
+    overflown[110, 70] = 0
+    with pytest.raises(gd.errors.SingularMatrix):  # nothing of the matrix's own is refused
+        gd.linalg.cholesky(overflown, memory=MEMORY)
     holed = b.copy()
     holed[5, 0] = np.nan
     found = gd.linalg.solve(a, holed, memory=MEMORY)
@@ -186,3 +194,19 @@ def test_an_interrupted_call_goes_on(gd, daemon, tmp_path, name):
           np.linalg.cholesky(s) if name == "s.npy" else np.linalg.inv(a), 100)
     assert len(steps) == (1 if name == "s.npy" else 5)
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "s.npy", "x.npy"]
+
+
+def test_halves_have_checkpoints_of_their_own(gd, tmp_path):
+    _, s, _ = matrices()
+    other = np.where(np.tri(N, dtype=bool), s, s / 2)
+    np.save(tmp_path / "s.npy", other)
+    x, how = gd.open(tmp_path / "s.npy"), {"memory": MEMORY, "checkpoint": tmp_path / "c"}
+    with pytest.raises(gd.Cancelled):
+        gd.linalg.cholesky(x, upper=True, callback=lambda step, *_: step == 2, **how)
+    with pytest.raises(gd.errors.BadCheckpoint):
+        gd.linalg.cholesky(x, **how)
+    steps, upper = [], np.triu(s / 2, 1) + np.diag(np.diag(s))
+    want = np.linalg.cholesky(upper + np.triu(upper, 1).T).T
+    close(gd.linalg.cholesky(x, upper=True, callback=lambda step, *_: steps.append(step), **how),
+          want)
+    assert len(steps) == 2 and sorted(os.listdir(tmp_path)) == ["s.npy"]

@@ -356,6 +356,10 @@ def test_small_matrices_are_numpys(gd):
         with pytest.raises(gd.BadShape) as caught:
             call()
         assert caught.value.expected and caught.value.found
+    for call in (gd.linalg.cond, gd.linalg.matrix_norm, gd.linalg.svdvals, gd.linalg.pca):
+        with pytest.raises(gd.BadShape) as caught:
+            call(a[0])
+        assert caught.value.argument == "x"
     assert gd.cov(a, rowvar=False).tobytes() == np.cov(a, rowvar=False).tobytes()
     got = gd.linalg.pca(a, 2)
     assert got.components.shape == (2, 4) and got.n_samples == 30

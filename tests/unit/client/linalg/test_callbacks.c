@@ -209,6 +209,20 @@ Test(callbacks, factorisations_tell_of_each_panel_and_refuse_what_is_not_finite)
     cr_assert(eq(str, error.found, "nan at [140, 70]"));
     cr_assert(eq(i64, solved.place, 70));
     cr_assert(eq(uint, seen.n_calls, 1));
+    options.is_upper = true; /* whose half is finite */
+    options.run = run_of(&seen, 0);
+    cr_assert(zero(int, (int)gad_cholesky(client, a, &options, &solved, &error)), "%s",
+              error.message);
+    const double *factor = gad_array_data(to);
+    cr_assert(lt(dbl, fabs(factor[1] - data[1] / sqrt(data[0])), 1e-12));
+    cr_assert(zero(dbl, factor[N_OF_SYSTEM]));
+    data[70 * N_OF_SYSTEM + 140] = NAN;
+    options.run = run_of(&seen, 0);
+    cr_assert(eq(int, (int)gad_cholesky(client, a, &options, &solved, &error), GAD_BAD_ARGUMENT));
+    cr_assert(eq(str, error.found, "nan at [70, 140]"));
+    cr_assert(eq(i64, solved.place, 140));
+    options.is_upper = false;
+    data[70 * N_OF_SYSTEM + 140] = 70;
     options.run = run_of(&seen, 0);
     data[140 * N_OF_SYSTEM + 70] = INFINITY;
     cr_assert(eq(int, (int)gad_inv(client, a, &options, &solved, &error), GAD_BAD_ARGUMENT));
