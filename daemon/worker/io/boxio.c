@@ -196,10 +196,17 @@ static int read_piece(const struct boxio *b, const struct piece *p, const struct
     return r;
 }
 
+static void go_to_disk(const struct boxio *b, const struct port_io *io)
+{
+    if (io->go_to_disk)
+        io->go_to_disk(io->thread, b->is_in_memory ? 0 : b->device);
+}
+
 int boxio_read(const struct boxio *b, void *memory, const struct port_io *io,
                struct gad_error *error)
 {
     struct layout l;
+    go_to_disk(b, io);
     layout_span(&l, b, GAP_MAX_BYTES);
     return each_piece(b, &l, memory, read_piece, io, error);
 }
@@ -316,6 +323,7 @@ int boxio_write(const struct boxio *b, const void *memory, const struct port_io 
         layout_span(&l, b, GAP_MAX_BACK);
     else
         layout_runs(&l, b);
+    go_to_disk(b, io);
     boxio_enter_blocking(io);
     r = each_piece(b, &l, (char *)memory, write_piece, io, error); /* which only reads it */
     boxio_leave_blocking(io);

@@ -11,6 +11,7 @@ enum { BOXIO_FILE, BOXIO_MEMORY }; /* whose strides are which in a struct box */
 struct boxio {
     int fd;
     bool is_in_memory;       /* never waits, so may be read whatever the caller allows */
+    uint64_t device;         /* else: st_dev, of who asks for it */
     int64_t n_blocks;        /* with is_in_memory: what the file had when the job began */
     const char *name;        /* of the array, for errors */
     struct writing *writing; /* NULL: writes go through the page cache */

@@ -26,6 +26,7 @@ static int file_fill_view(const struct port *p, const struct port_box *box,
 {
     struct boxio b = {.fd = p->file.fd,
                       .is_in_memory = p->file.is_in_memory,
+                      .device = p->file.device,
                       .name = p->name,
                       .offset = (int64_t)p->array.at.file.offset_bytes,
                       .item_bytes = p->item_bytes};
@@ -47,6 +48,7 @@ static void file_layout(const struct port *p, const struct port_box *box, char *
 {
     *ret_io = (struct boxio){.fd = p->file.fd,
                              .is_in_memory = p->file.is_in_memory,
+                             .device = p->file.device,
                              .n_blocks = p->file.n_blocks,
                              .name = p->name,
                              .writing = p->file.writing,

@@ -129,6 +129,7 @@ static int grid_fill_view(const struct port *p, const struct port_box *box,
 {
     struct boxio b = {.fd = p->file.fd,
                       .is_in_memory = p->file.is_in_memory,
+                      .device = p->file.device,
                       .name = p->name,
                       .item_bytes = p->item_bytes};
     struct entries entries;

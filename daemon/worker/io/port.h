@@ -41,6 +41,10 @@ struct port_io {
     /* Odd while a compute thread is in a call that may block, and another number in the next such
      * call; NULL: nobody asks. */
     _Atomic uint64_t *call;
+    /* An I/O thread's, told to which disk (st_dev; 0: to none) each of its boxes goes; NULL: nobody
+     * asks. */
+    void (*go_to_disk)(void *thread, uint64_t device);
+    void *thread;
 };
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC */

@@ -325,37 +325,75 @@ void wjob_unwatch_rings(const struct wjob *job, int epoll_fd)
             (void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, ring_done_fd(job->ports[i].ring), NULL);
 }
 
-/* The ith that the job writes to; false: none is. */
-static bool find_disk(const struct wjob *job, unsigned i, uint64_t *ret_device)
+bool wjob_find_disk(const struct wjob *job, unsigned i, uint64_t *ret_device)
 {
     const struct port *port = &job->ports[i];
     if (i == job->n_ports && job->walk.journal)
         *ret_device = job->walk.journal->device;
-    else if (i >= job->program->n_inputs && i < job->n_ports &&
-             port->array.at.kind == LOCATION_FILE && !port->file.is_in_memory)
+    else if (i < job->n_ports && port->array.at.kind == LOCATION_FILE && !port->file.is_in_memory)
         *ret_device = port->file.device;
     else
         return false;
     return true;
 }
 
-bool wjob_shares_disk(const struct wjob *job, const struct wjob *other)
+/* Of those from first on, before end: as many of each job. */
+struct disks {
+    unsigned first, end;
+};
+
+static struct disks inputs_of(const struct wjob *job)
+{
+    return (struct disks){0, job->program->n_inputs};
+}
+
+static struct disks written_of(const struct wjob *job)
+{
+    return (struct disks){job->program->n_inputs, job->n_ports + 1};
+}
+
+static bool share_disk(const struct wjob *job, struct disks of, const struct wjob *other,
+                       struct disks others)
 {
     uint64_t a, b;
-    for (unsigned i = 0; i <= job->n_ports; i++)
-        for (unsigned k = 0; k <= other->n_ports && find_disk(job, i, &a); k++)
-            if (find_disk(other, k, &b) && a == b)
+    for (unsigned i = of.first; i < of.end; i++)
+        for (unsigned k = others.first; k < others.end && wjob_find_disk(job, i, &a); k++)
+            if (wjob_find_disk(other, k, &b) && a == b)
                 return true;
     return false;
 }
 
-void wjob_close(struct wjob *job)
+bool wjob_shares_disk(const struct wjob *job, const struct wjob *other)
+{
+    return share_disk(job, written_of(job), other, written_of(other));
+}
+
+bool wjob_reads_same_disk(const struct wjob *job, const struct wjob *other)
+{
+    return share_disk(job, inputs_of(job), other, inputs_of(other));
+}
+
+/* Of none if it is no port's and not the journal's: a table of chunks, a ring's. */
+static uint64_t disk_of_fd(const struct wjob *job, int fd)
+{
+    uint64_t device;
+    for (unsigned i = 0; i <= job->n_ports; i++)
+        if (wjob_find_disk(job, i, &device) &&
+            (i < job->n_ports ? job->ports[i].file.fd : job->walk.journal->fd) == fd)
+            return device;
+    return 0;
+}
+
+void wjob_close(struct wjob *job, const struct port_io *io)
 {
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_memory(&job->ports[i]);
     journal_close(job);
-    for (unsigned i = 0; i < job->frame.n_fds; i++)
+    for (unsigned i = 0; i < job->frame.n_fds; i++) {
+        if (io)
+            io->go_to_disk(io->thread, disk_of_fd(job, job->frame.fds[i]));
         close_fd(&job->frame.fds[i]);
+    }
     job->frame.n_fds = 0;
 }
 
@@ -364,7 +402,7 @@ struct wjob *wjob_free(struct wjob *job)
     if (!job)
         return NULL;
     assert(job->n_tiles == 0 && job->n_in_flight == 0);
-    wjob_close(job);
+    wjob_close(job, NULL);
     for (unsigned i = 0; i < job->n_ports; i++)
         port_close_region(&job->ports[i]);
     walk_product_free(job);

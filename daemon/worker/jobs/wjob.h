@@ -124,8 +124,14 @@ struct wjob *wjob_free(struct wjob *job);
 void wjob_unwatch_rings(const struct wjob *job, int epoll_fd);
 /* Whether outputs of both, or a journal, lie on the same disk. */
 bool wjob_shares_disk(const struct wjob *job, const struct wjob *other);
-/* Descriptors and rings; may take long. Rings are out of the epoll set by then. */
-void wjob_close(struct wjob *job);
+/* The ith disk that the job has a file on: of its inputs, outputs, and (n_ports) of its journal.
+ * False: that is on none. */
+bool wjob_find_disk(const struct wjob *job, unsigned i, uint64_t *ret_device);
+/* Whether inputs of both lie on the same disk. */
+bool wjob_reads_same_disk(const struct wjob *job, const struct wjob *other);
+/* Descriptors and rings; may take long. Rings are out of the epoll set by then. io: NULL, nobody
+ * asks for the disks. */
+void wjob_close(struct wjob *job, const struct port_io *io);
 /* Whether the regions still have their memory; else the job fails. Main thread. */
 void wjob_check_regions(struct wjob *job);
 

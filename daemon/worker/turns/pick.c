@@ -64,14 +64,13 @@ static bool can_begin_tile(const struct sched *s, const struct wjob *job)
 {
     const struct engine *e = s->config.engine;
     if (job->identity.is_paused || !wjob_has_next_tile(job) ||
-        job->n_tiles >= s->n_threads_compute + SCHED_N_IO + e->n_device_tiles +
+        job->n_tiles >= s->n_threads_compute + SCHED_IO_PER_DISK + e->n_device_tiles +
                             e->n_device_products + s->n_with_device[DEVICE_LEFT])
         return false;
     const struct pass_ports *ports = job->walk.next.ports;
     if (is_device_full(s, ports) && !job->is_express)
         return false;
-    if (ports->needs_slot &&
-        sched_reads_are_enough(s, job->identity.user, slots_use(s->slots).n_slots))
+    if (ports->needs_slot && sched_reads_are_enough(s, job, slots_use(s->slots).n_slots))
         return false;
     if (!may_be_long(s, job, job->walk.next.is_long))
         return false;
@@ -280,40 +279,110 @@ bool sched_wish_signals(struct sched *s)
     return look_at_rings(s, wish_signals);
 }
 
-/* I/O threads -------------------------------------------------------------------------------- */
+/* I/O threads --------------------------------------------------------------------------------
+ *
+ * A call to a disk that does not answer holds its thread for ever, so one disk has a few of the
+ * threads at most, and never more than are left then beside those that are elsewhere; and so has
+ * one user. A thread says to which disk it goes (port_io), since the files of one job may be on
+ * several: it counts there, and a job begins where all its disks have room. */
+
+static uint64_t share(unsigned n_elsewhere, unsigned most)
+{
+    return max_u64(min_u64(most, (SCHED_N_IO - n_elsewhere) / 2), 1);
+}
 
 static unsigned n_serving(const struct sched *s, uint32_t user)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < SCHED_N_IO; i++)
-        n += s->io[i].is_busy && s->io[i].user == user;
+        n += s->io[i].is_busy && s->io[i].job->identity.user == user;
     return n;
 }
 
-bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots)
+static bool has_user_room(const struct sched *s, uint32_t user)
 {
-    uint64_t most = max_u64(min_u64(SCHED_READS_PER_USER, n_slots > 0 ? (n_slots - 1) / 2 : 0), 1);
-    if (!sched_has_others(s, user))
-        return false;
-    unsigned n = 0;
+    unsigned n_own = n_serving(s, user), n_busy = 0;
     for (unsigned i = 0; i < SCHED_N_IO; i++)
-        n += s->io[i].is_busy && s->io[i].is_reading && s->io[i].user == user;
-    for (const struct tile *tile = s->reads; tile && n < most; tile = tile->next)
-        n += tile->job->identity.user == user;
-    return n >= most;
+        n_busy += s->io[i].is_busy;
+    return n_own < share(n_busy - n_own, 2 * SCHED_IO_PER_USER);
+}
+
+static bool has_disk_room(const struct sched *s, uint32_t user, uint64_t device)
+{
+    unsigned n_own = 0, n_there = 0, n_elsewhere = 0;
+    for (unsigned i = 0; i < SCHED_N_IO; i++) {
+        const struct io_slot *slot = &s->io[i];
+        bool is_there = slot->is_busy && slot->device == device;
+        n_elsewhere += slot->is_busy && !is_there;
+        n_there += is_there;
+        n_own += is_there && slot->job->identity.user == user;
+    }
+    unsigned most = device ? SCHED_IO_PER_DISK : SCHED_N_IO;
+    return n_own < SCHED_IO_PER_USER && n_there < share(n_elsewhere, most);
+}
+
+/* Whether a thread may go to the job's disks from the first on, before end; the last one. */
+static bool may_serve(const struct sched *s, const struct wjob *job, unsigned first, unsigned end,
+                      uint64_t *ret_device)
+{
+    uint32_t user = job->identity.user;
+    uint64_t device = 0;
+    if (!has_user_room(s, user))
+        return false;
+    for (unsigned i = first; i < end; i++)
+        if (wjob_find_disk(job, i, &device) && !has_disk_room(s, user, device))
+            return false;
+    *ret_device = device;
+    return device != 0 || has_disk_room(s, user, 0);
+}
+
+/* Tiles that wait for disks, of all users or one, there or anywhere. Those of jobs with files on
+ * several disks count for each, whichever they wait for: so everybody may have one. */
+struct reading {
+    unsigned n_there, n_own, n_own_there;
+};
+
+static void count_read(struct reading *n, const struct wjob *job, const struct wjob *other)
+{
+    bool is_there = wjob_reads_same_disk(job, other);
+    bool is_own = other->identity.user == job->identity.user;
+    n->n_there += is_there;
+    n->n_own += is_own;
+    n->n_own_there += is_own && is_there;
+}
+
+bool sched_reads_are_enough(const struct sched *s, const struct wjob *job, unsigned n_slots)
+{
+    bool has_others = sched_has_others(s, job->identity.user);
+    uint64_t half = n_slots > 0 ? (n_slots - 1) / 2 : 0;
+    struct reading n = {0};
+    if (!wjob_reads_same_disk(job, job)) /* it reads none */
+        return false;
+    for (unsigned i = 0; i < SCHED_N_IO; i++)
+        if (s->io[i].is_busy && s->io[i].is_reading)
+            count_read(&n, job, s->io[i].job);
+    for (const struct tile *tile = s->reads; tile; tile = tile->next)
+        count_read(&n, job, tile->job);
+    if (n.n_own_there > 0 && n.n_there >= max_u64(n_slots / 2, has_others ? 1 : SCHED_IO_PER_USER))
+        return true;
+    return has_others && (n.n_own_there >= max_u64(min_u64(SCHED_READS_PER_USER, half), 1) ||
+                          n.n_own >= max_u64(min_u64(2 * SCHED_READS_PER_USER, half), 1));
 }
 
 /* The oldest read of those users who have the fewest I/O threads. */
-static struct tile *pick_read(struct sched *s)
+static struct tile *pick_read(struct sched *s, uint64_t *ret_device)
 {
     struct tile **found = NULL;
-    unsigned least = SCHED_IO_PER_USER;
+    unsigned least = SCHED_N_IO;
+    uint64_t device;
     for (struct tile **p = &s->reads; *p && least > 0; p = &(*p)->next) {
-        unsigned n = n_serving(s, (*p)->job->identity.user);
-        if (n >= least)
+        const struct wjob *job = (*p)->job;
+        unsigned n = n_serving(s, job->identity.user);
+        if (n >= least || !may_serve(s, job, 0, job->program->n_inputs, &device))
             continue;
         least = n;
         found = p;
+        *ret_device = device;
     }
     if (!found)
         return NULL;
@@ -327,11 +396,11 @@ static struct tile *pick_read(struct sched *s)
     return tile;
 }
 
-static struct wjob *pick_closing(struct sched *s)
+static struct wjob *pick_closing(struct sched *s, uint64_t *ret_device)
 {
     for (struct wjob **p = &s->closings; *p; p = &(*p)->next) {
         struct wjob *job = *p;
-        if (n_serving(s, job->identity.user) >= SCHED_IO_PER_USER)
+        if (!may_serve(s, job, 0, job->n_ports + 1, ret_device))
             continue;
         *p = job->next;
         if (!job->next)
@@ -342,11 +411,12 @@ static struct wjob *pick_closing(struct sched *s)
     return NULL;
 }
 
-static struct wjob *pick_opening(struct sched *s)
+/* The journal comes first, whose disk is the last one. */
+static struct wjob *pick_opening(struct sched *s, uint64_t *ret_device)
 {
     for (struct wjob **p = &s->openings; *p; p = &(*p)->next) {
         struct wjob *job = *p;
-        if (n_serving(s, job->identity.user) >= SCHED_IO_PER_USER)
+        if (!may_serve(s, job, job->program->n_inputs, job->n_ports + 1, ret_device))
             continue;
         *p = job->next;
         job->next = NULL;
@@ -360,11 +430,12 @@ static struct wjob *pick_opening(struct sched *s)
 /* Closing comes first: a reply waits for it, and the reads behind it may never end. */
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work)
 {
-    struct io_work work = {.closing = pick_closing(s)};
+    uint64_t device = 0;
+    struct io_work work = {.closing = pick_closing(s, &device)};
     if (!work.closing)
-        work.opening = pick_opening(s);
+        work.opening = pick_opening(s, &device);
     if (!work.closing && !work.opening)
-        work.read = pick_read(s);
+        work.read = pick_read(s, &device);
     const struct wjob *job = work.closing   ? work.closing
                              : work.opening ? work.opening
                              : work.read    ? work.read->job
@@ -372,7 +443,7 @@ bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work)
     if (!job)
         return false;
     s->io[io_index] = (struct io_slot){
-        .is_busy = true, .is_reading = work.read != NULL, .user = job->identity.user};
+        .is_busy = true, .is_reading = work.read != NULL, .job = job, .device = device};
     *ret_work = work;
     return true;
 }

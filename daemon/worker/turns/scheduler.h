@@ -6,11 +6,13 @@
 #include "daemon/worker/turns/slots.h"
 #include "daemon/worker/jobs/wjob.h"
 
-#define SCHED_N_IO        4u /* I/O threads */
-#define SCHED_IO_PER_USER 2u /* of them, at most this many at one user's files */
+#define SCHED_N_IO        16u /* I/O threads */
+#define SCHED_IO_PER_DISK 4u  /* of them, at most this many at files on one disk */
+#define SCHED_IO_PER_USER 2u  /* and this many at one user's there */
 #define SCHED_TICK_MS     100u
 
-/* So many of a user's tiles may wait for disks, each with its slot, while others are there too. */
+/* So many of a user's tiles may wait for one disk, each with its slot, while others are there too,
+ * and twice as many for all disks. */
 #define SCHED_READS_PER_USER (2 * SCHED_IO_PER_USER)
 
 /* Compute threads beside those that compute, for turns that are put aside (aside.c). */

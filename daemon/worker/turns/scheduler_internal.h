@@ -8,7 +8,8 @@
 
 struct io_slot { /* what an I/O thread is at */
     bool is_busy, is_reading;
-    uint32_t user;
+    const struct wjob *job;
+    uint64_t device; /* of the file that it is at; 0: of none */
 };
 
 struct sched_user_load {
@@ -124,8 +125,9 @@ bool sched_calls_are_enough(const struct sched *s);
 void sched_note_slow_disks(struct sched *s); /* jobs or displaced threads have come or gone */
 
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);
-/* Whether the user's tiles that wait for disks hold as many of the n_slots as they may. */
-bool sched_reads_are_enough(const struct sched *s, uint32_t user, unsigned n_slots);
+/* Whether tiles that wait for disks, as one of the job's may, hold as many of the n_slots as they
+ * may. */
+bool sched_reads_are_enough(const struct sched *s, const struct wjob *job, unsigned n_slots);
 void sched_read_over(struct sched *s, struct tile *tile, int status, const struct gad_error *error);
 void sched_closed(struct sched *s, struct wjob *job);
 void sched_opened(struct sched *s, struct wjob *job, int status, const struct gad_error *error);

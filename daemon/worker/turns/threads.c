@@ -90,6 +90,31 @@ static void *sched_compute_main(void *argument)
     return NULL;
 }
 
+static struct io_slot *io_slot_of(const struct thread_context *th)
+{
+    struct sched *s = th->sched;
+    return &s->io[th->index - 1 - s->n_threads_compute - s->n_spares];
+}
+
+static void wake_another_io(struct sched *s)
+{
+    if (s->reads || s->openings || s->closings)
+        pthread_cond_signal(&s->io_wake);
+}
+
+/* Who waited for the disk that it leaves can go on now. */
+static void go_to_disk(void *thread, uint64_t device)
+{
+    const struct thread_context *th = thread;
+    struct io_slot *slot = io_slot_of(th);
+    if (slot->device == device) /* the thread's own to change */
+        return;
+    pthread_mutex_lock(&th->sched->lock);
+    slot->device = device;
+    wake_another_io(th->sched);
+    pthread_mutex_unlock(&th->sched->lock);
+}
+
 static void io_read(struct sched *s, struct tile *tile, struct thread_context *th)
 {
     disk_begin(&s->disk, clock_ns());
@@ -100,10 +125,10 @@ static void io_read(struct sched *s, struct tile *tile, struct thread_context *t
     sched_read_over(s, tile, r, &th->error);
 }
 
-static void io_close(struct sched *s, struct wjob *job)
+static void io_close(struct sched *s, struct wjob *job, const struct thread_context *th)
 {
     pthread_mutex_unlock(&s->lock);
-    wjob_close(job);
+    wjob_close(job, &th->io);
     pthread_mutex_lock(&s->lock);
     sched_closed(s, job);
 }
@@ -123,25 +148,26 @@ static void *sched_io_main(void *argument)
 {
     struct thread_context *th = argument;
     struct sched *s = th->sched;
-    unsigned io_index = th->index - 1 - s->n_threads_compute - s->n_spares;
+    struct io_slot *slot = io_slot_of(th);
+    th->io.thread = th;
+    th->io.go_to_disk = go_to_disk;
     lastwords_own(th->page);
     pthread_mutex_lock(&s->lock);
     while (!s->is_stopping) {
         struct io_work work;
-        if (!sched_pick_io(s, io_index, &work)) {
+        if (!sched_pick_io(s, (unsigned)(slot - s->io), &work)) {
             pthread_cond_wait(&s->io_wake, &s->lock);
             continue;
         }
+        wake_another_io(s);
         if (work.read)
             io_read(s, work.read, th);
         else if (work.opening)
             io_open(s, work.opening, th);
         else
-            io_close(s, work.closing);
-        s->io[io_index].is_busy = false;
-        /* Whoever was held back by the limit a user can go on now. */
-        if (s->reads || s->openings || s->closings)
-            pthread_cond_signal(&s->io_wake);
+            io_close(s, work.closing, th);
+        slot->is_busy = false;
+        wake_another_io(s); /* whoever was held back by a limit can go on now */
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;

@@ -134,8 +134,11 @@ void journal_free(struct wjob *job)
 
 static struct boxio run_of(const struct journal *j, uint64_t offset, uint64_t n_bytes)
 {
-    return (struct boxio){
-        .fd = j->fd, .name = NAME, .offset = (int64_t)offset, .item_bytes = (int64_t)n_bytes};
+    return (struct boxio){.fd = j->fd,
+                          .device = j->device,
+                          .name = NAME,
+                          .offset = (int64_t)offset,
+                          .item_bytes = (int64_t)n_bytes};
 }
 
 static int write_run(const struct journal *j, const void *memory, uint64_t offset, uint64_t n_bytes,

@@ -82,7 +82,7 @@ def test_a_job_of_many_tiles(start, tmp_path):
         trace = Trace((tmp_path / "trace.json").read_text())
         assert trace.about == {"job": job, "uid": os.geteuid(), "state": "done", "engine": "cpu", "complete": True,
                                "label": "big <one>"}
-        assert set(trace.lanes) <= {"compute 1", "compute 2", *(f"io {i}" for i in range(1, 9))}
+        assert set(trace.lanes) <= {"compute 1", "compute 2", *(f"io {i}" for i in range(1, 17))}
         assert trace.is_within_the_job() and trace.is_one_after_the_other(trace.lanes)
         for kind, stage in (("read", "source"), ("kernel", "kernel"), ("write", "sink")):
             assert trace.seconds(kind) == pytest.approx(result["seconds"][stage], rel=0.05, abs=2e-3), kind

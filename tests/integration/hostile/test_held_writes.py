@@ -1,5 +1,5 @@
-"""Writes to a disk that does not answer, on all threads that compute: others go on, whatever becomes of
-who writes. Everything that the scheduler does for it is in test_slow_writes.c."""
+"""Writes to a disk that does not answer, on all threads that compute, or reads from it: others go on,
+whatever becomes of who writes. Everything that the scheduler does for it is in test_slow_writes.c."""
 
 import mmap
 import multiprocessing
@@ -129,3 +129,30 @@ def test_the_worker_is_killed(daemon, held):
         assert "outputs" in w.call("job.wait", job=job)
         check(held)
         os.close(region.fd)
+
+
+def read(w, file):
+    fd = os.open(file, os.O_RDONLY)
+    job = w.call("job.submit", fds=[fd], outputs=[{"expr": "sum(a)"}], args={
+        "a": {"dtype": "<f4", "shape": [N], "at": wire.file_at(0)}})["job"]
+    os.close(fd)
+    return job
+
+
+def test_who_reads_is_killed(daemon, held):
+    np.ones(N, "<f4").tofile(held.path)
+    before = daemon.quiet_counts()
+
+    def read_for_ever():
+        with wire.Wire(daemon.socket) as w:
+            w.call("job.wait", job=read(w, held.path))
+
+    reader = _fork.Process(target=read_for_ever, daemon=True)
+    reader.start()
+    held.wait_for(2)
+    reader.kill()
+    reader.join()
+    with daemon.connect() as w:
+        go_on(w)
+    held.let_go()
+    daemon.wait_for_counts(before)

@@ -5,20 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define N_JOBS 9
+
 /* The I/O threads' queues alone: no thread runs, the test is all of them. */
 struct fixture {
     struct sched s;
-    struct wjob jobs[4];
-    struct tile *tiles[8];
+    struct program program;
+    struct wjob jobs[N_JOBS];
+    struct port ports[N_JOBS]; /* each the one of its job, a file on DISK */
+    struct tile *tiles[32];
     unsigned n_tiles;
 };
+
+#define DISK 70
 
 static struct fixture *set_up(void)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->s.reads_end = &f->s.reads;
     f->s.closings_end = &f->s.closings;
-    for (unsigned i = 0; i < 4; i++) {
+    f->program.n_inputs = 1;
+    for (unsigned i = 0; i < N_JOBS; i++) {
+        f->ports[i].array.at.kind = LOCATION_FILE;
+        f->ports[i].file.device = DISK;
+        f->jobs[i].program = &f->program;
+        f->jobs[i].ports = &f->ports[i];
+        f->jobs[i].n_ports = 1;
         f->jobs[i].identity.user = 1000 + i;
         f->jobs[i].identity.id = 1 + i;
     }
@@ -102,27 +114,75 @@ Test(pick, reads_for_the_user_who_has_the_fewest_threads)
     tear_down(f);
 }
 
+Test(pick, leaves_threads_to_other_disks)
+{
+    struct fixture *f = set_up();
+    f->ports[3].file.device = DISK + 1;
+    for (unsigned i = 0; i < 9; i++)
+        add_read(f, i % 3);
+    add_closing(f, 2);
+    for (unsigned i = 0; i < SCHED_IO_PER_DISK; i++)
+        cr_assert(ne(int, serve(f, i), 0));
+    cr_assert(zero(int, serve(f, SCHED_IO_PER_DISK)));
+    add_read(f, 3);
+    cr_assert(eq(int, serve(f, SCHED_IO_PER_DISK), 1003));
+    f->jobs[0].identity.user = 1003;
+    f->s.io[SCHED_IO_PER_DISK].device = DISK; /* where it has gone */
+    f->s.io[0].is_busy = f->s.io[1].is_busy = false;
+    cr_assert(ne(int, serve(f, 0), 0));
+    cr_assert(zero(int, serve(f, 1)), "it counts where it is");
+    tear_down(f);
+}
+
+/* Each has its own disk, and none answers. */
+Test(pick, leaves_a_thread_to_the_next_user)
+{
+    struct fixture *f = set_up();
+    for (unsigned i = 0; i < N_JOBS - 1; i++) {
+        f->ports[i].file.device = DISK + i;
+        add_read(f, i);
+        add_read(f, i);
+    }
+    unsigned n = 0;
+    while (n < SCHED_N_IO - 1 && serve(f, n) != 0)
+        n++;
+    cr_assert(ge(uint, n, N_JOBS - 1));
+    cr_assert(zero(int, serve(f, n)));
+    f->ports[N_JOBS - 1].file.device = DISK + N_JOBS;
+    add_read(f, N_JOBS - 1);
+    cr_assert(eq(int, serve(f, n), 1000 + N_JOBS - 1));
+    tear_down(f);
+}
+
 Test(pick, knows_when_a_users_reads_hold_enough_slots)
 {
     struct fixture *f = set_up();
-    cr_assert(not(sched_reads_are_enough(&f->s, 1000, 64)));
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[0], 64)));
     for (unsigned i = 0; i < SCHED_READS_PER_USER; i++)
         add_read(f, 0);
-    cr_assert(not(sched_reads_are_enough(&f->s, 1000, 64)), "alone it may have all");
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[0], 64)), "alone it may have more");
+    cr_assert(sched_reads_are_enough(&f->s, &f->jobs[0], 2 * SCHED_READS_PER_USER), "but not all");
     struct turn_user users[] = {{.user = 1000}, {.user = 1001, .is_away = true}};
     f->s.users = users;
     f->s.n_users = 2;
-    cr_assert(not(sched_reads_are_enough(&f->s, 1000, 64)), "beside whose jobs are paused, too");
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[0], 64)),
+              "beside whose jobs are paused, too");
     users[1].is_away = false;
-    cr_assert(sched_reads_are_enough(&f->s, 1000, 64));
-    cr_assert(not(sched_reads_are_enough(&f->s, 1001, 64)));
+    cr_assert(sched_reads_are_enough(&f->s, &f->jobs[0], 64));
+    f->jobs[0].ports = &f->ports[3];
+    f->ports[3].array.at.kind = LOCATION_REGION;
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[0], 64)), "what it has in memory goes on");
+    f->jobs[0].ports = &f->ports[0];
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[1], 64)));
     cr_assert(eq(int, serve(f, 0), 1000));
-    cr_assert(sched_reads_are_enough(&f->s, 1000, 64), "those in hand count too");
+    cr_assert(sched_reads_are_enough(&f->s, &f->jobs[0], 64), "those in hand count too");
     add_read(f, 1);
-    cr_assert(sched_reads_are_enough(&f->s, 1001, 4), "of few slots one");
+    cr_assert(sched_reads_are_enough(&f->s, &f->jobs[1], 4), "of few slots one");
+    f->ports[2].file.device = DISK + 1;
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[2], 4)), "the disk is another");
     add_closing(f, 2);
     cr_assert(eq(int, serve(f, 1), -1002));
-    cr_assert(not(sched_reads_are_enough(&f->s, 1002, 4)), "closing holds no slot");
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[2], 4)), "closing holds no slot");
     tear_down(f);
 }
 

@@ -1,6 +1,7 @@
-/* Writes to a disk that does not answer: everybody else goes on. The disk is the one of the tests'
- * files, whose writes wait at a gate. What is asserted are orders of answers, bits, and that every
- * thread and place comes back, no times. Linked with --wrap=pwrite64. */
+/* Calls to a disk that does not answer: everybody else goes on. The disk is the one of the tests'
+ * files, whose writes wait at a gate, or one that some of the files seem to be on, whose reads or
+ * closings do. What is asserted are orders of answers, bits, and that every thread and place comes
+ * back, no times. Linked with --wrap for the calls. */
 #include "daemon/worker/turns/scheduler_internal.h"
 #include "tests/unit/daemon/worker/files.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #define N_THREADS  2
 #define POOL_BYTES (32u * 1024 * 1024)
@@ -16,6 +18,8 @@
 #define N_SHORT    (1u << 16)
 #define N_LONG     (1u << 15)
 #define MAX_FILES  12
+#define SLOW_DISK  UINT64_C(0x7fffffff) /* no file's */
+#define N_READ     (1u << 16)           /* a tile */
 /* Of several grains a tile, each of which is written for itself. */
 #define WRITTEN (HARNESS_IS_CUDA ? "a * 4" : "repeat(2, a = a + a)")
 #define LONG                                                                                       \
@@ -24,13 +28,17 @@
 
 /* The gate ----------------------------------------------------------------------------------- */
 
+enum held { WRITES = 1, READS, CLOSINGS };
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool is_closed;
+    unsigned held; /* 0: it is open */
     dev_t disk;
     unsigned n_held;
-} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, 0, 0};
+    ino_t elsewhere[MAX_FILES]; /* files that seem to be on another disk */
+    unsigned n_elsewhere;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, {0}, 0};
 
 static struct sched *sched;
 
@@ -52,29 +60,86 @@ static bool may_write(void)
     return may;
 }
 
+static void pass_gate(int fd, unsigned what)
+{
+    struct stat st;
+    pthread_mutex_lock(&gate.lock);
+    if (gate.held == what && fstat(fd, &st) == 0 && st.st_dev == gate.disk) {
+        gate.n_held++;
+        pthread_cond_broadcast(&gate.changed);
+        while (gate.held)
+            pthread_cond_wait(&gate.changed, &gate.lock);
+        gate.n_held--;
+    }
+    pthread_mutex_unlock(&gate.lock);
+}
+
 ssize_t __real_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset);
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset);
 
 ssize_t __wrap_pwrite64(int fd, const void *bytes, size_t n_bytes, off_t offset)
 {
-    struct stat st;
     cr_assert(may_write());
-    pthread_mutex_lock(&gate.lock);
-    if (gate.is_closed && fstat(fd, &st) == 0 && st.st_dev == gate.disk) {
-        gate.n_held++;
-        pthread_cond_broadcast(&gate.changed);
-        while (gate.is_closed)
-            pthread_cond_wait(&gate.changed, &gate.lock);
-        gate.n_held--;
-    }
-    pthread_mutex_unlock(&gate.lock);
+    pass_gate(fd, WRITES);
     return __real_pwrite64(fd, bytes, n_bytes, offset);
 }
 
-static void set_gate(bool is_closed)
+int __real_fstat64(int fd, struct stat *ret);
+int __wrap_fstat64(int fd, struct stat *ret);
+
+int __wrap_fstat64(int fd, struct stat *ret)
+{
+    int r = __real_fstat64(fd, ret);
+    for (unsigned i = 0; i < gate.n_elsewhere && r == 0; i++)
+        if (gate.elsewhere[i] == ret->st_ino)
+            ret->st_dev = SLOW_DISK;
+    return r;
+}
+
+static bool is_io_thread(void)
+{
+    char name[16];
+    return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 && strcmp(name, "io") == 0;
+}
+
+ssize_t __real_pread64(int fd, void *bytes, size_t n_bytes, off_t offset);
+ssize_t __wrap_pread64(int fd, void *bytes, size_t n_bytes, off_t offset);
+
+ssize_t __wrap_pread64(int fd, void *bytes, size_t n_bytes, off_t offset)
+{
+    if (is_io_thread())
+        pass_gate(fd, READS);
+    return __real_pread64(fd, bytes, n_bytes, offset);
+}
+
+/* Nothing is in the page cache. */
+ssize_t __wrap_preadv64v2(int fd, const struct iovec *pieces, int n, off_t offset, int flags);
+
+ssize_t __wrap_preadv64v2(int fd, const struct iovec *pieces, int n, off_t offset, int flags)
+{
+    (void)fd;
+    (void)pieces;
+    (void)n;
+    (void)offset;
+    cr_assert(eq(int, flags, RWF_NOWAIT));
+    errno = EAGAIN;
+    return -1;
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+    if (is_io_thread())
+        pass_gate(fd, CLOSINGS);
+    return __real_close(fd);
+}
+
+static void set_gate(unsigned held)
 {
     pthread_mutex_lock(&gate.lock);
-    gate.is_closed = is_closed;
+    gate.held = held;
     pthread_cond_broadcast(&gate.changed);
     pthread_mutex_unlock(&gate.lock);
 }
@@ -189,6 +254,8 @@ static void wait_until_unused(struct fixture *f)
         pthread_mutex_lock(sched_lock(s));
         cr_assert(zero(uint, s->n_jobs));
         is_back = s->n_bench == s->n_spares; /* the others have a place */
+        for (unsigned i = 0; i < SCHED_N_IO; i++)
+            is_back &= !s->io[i].is_busy;
         cr_assert(zero(uint, s->n_displaced));
         cr_assert(zero(uint, s->n_kept));
         cr_assert(zero(uint, s->n_users));
@@ -205,7 +272,7 @@ Test(slow_writes, others_go_on_while_all_threads_write)
     struct fixture f;
     set_up(&f);
     for (unsigned i = 0; i < 3; i++) {
-        set_gate(true);
+        set_gate(WRITES);
         uint32_t writer = send_writer(&f, 1, 1000, 0);
         wait_for_held(N_THREADS);
         uint32_t quick = send_short(&f, 2, 2000);
@@ -214,7 +281,7 @@ Test(slow_writes, others_go_on_while_all_threads_write)
         cr_assert(eq(u32, next_answer(&f, 0), quick), "of the same user, too");
         uint32_t slow = send_job(&f, 4, 1000, N_LONG, LONG);
         cr_assert(eq(u32, next_answer(&f, 0), slow), "and those that take long");
-        set_gate(false);
+        set_gate(0);
         cr_assert(eq(u32, next_answer(&f, 0), writer));
         check_written(f.fds[0], f.values);
         cr_assert(zero(int, ftruncate(f.fds[0], 0)));
@@ -227,7 +294,7 @@ Test(slow_writes, what_waits_in_a_write_can_be_cancelled)
 {
     struct fixture f;
     set_up(&f);
-    set_gate(true);
+    set_gate(WRITES);
     uint32_t writer = send_writer(&f, 1, 1000, 0);
     wait_for_held(N_THREADS);
     uint32_t quick = send_short(&f, 2, 2000);
@@ -235,7 +302,7 @@ Test(slow_writes, what_waits_in_a_write_can_be_cancelled)
     harness_cancel(&f.h, 1);
     quick = send_short(&f, 3, 2000);
     cr_assert(eq(u32, next_answer(&f, 0), quick), "the other one ends when its disk answers");
-    set_gate(false);
+    set_gate(0);
     cr_assert(eq(u32, next_answer(&f, GAD_CANCELLED), writer));
     wait_until_unused(&f);
     tear_down(&f);
@@ -250,7 +317,7 @@ Test(slow_writes, a_disk_holds_only_those_who_write_to_it)
     cr_assert(ge(int, other, 0));
     cr_assert(zero(int, posix_fallocate(other, 0, N_VALUES * sizeof(float))));
     set_up(&f);
-    set_gate(true);
+    set_gate(WRITES);
     for (unsigned i = 0; i < MAX_FILES; i++)
         (void)send_writer(&f, 100 + i, 3000 + i, i);
     wait_for_held(sched_n_spares(N_THREADS) / 2);
@@ -263,7 +330,7 @@ Test(slow_writes, a_disk_holds_only_those_who_write_to_it)
         cr_assert(eq(u32, next_answer(&f, 0), writer));
     }
     check_written(other, f.values);
-    set_gate(false);
+    set_gate(0);
     for (unsigned i = 0; i < MAX_FILES; i++)
         (void)next_answer(&f, 0);
     for (unsigned i = 0; i < MAX_FILES; i++)
@@ -285,7 +352,7 @@ Test(slow_writes, a_worker_leaves_in_the_middle_of_one)
     struct fixture f;
     pthread_t thread;
     set_up(&f);
-    set_gate(true);
+    set_gate(WRITES);
     (void)send_writer(&f, 1, 1000, 0);
     wait_for_held(N_THREADS);
     uint32_t quick = send_short(&f, 2, 2000);
@@ -293,7 +360,158 @@ Test(slow_writes, a_worker_leaves_in_the_middle_of_one)
     f.h.conn = conn_free(f.h.conn);
     pthread_join(f.h.thread, NULL); /* its main thread waits for nobody */
     cr_assert(zero(int, pthread_create(&thread, NULL, free_worker, &f.h)));
-    set_gate(false);
+    set_gate(0);
+    pthread_join(thread, NULL);
+    crashpage_unmap(f.h.page);
+    close(f.h.page_fd);
+    give_back(&f);
+}
+
+/* Reads and closings ------------------------------------------------------------------------- */
+
+/* Files of one number each, whose sum is told; those below n_slow are on the slow disk. */
+static void set_up_files(struct fixture *f, unsigned n_slow)
+{
+    float *values = malloc(N_READ * sizeof(float));
+    struct stat st;
+    set_up(f);
+    for (unsigned i = 0; i < MAX_FILES; i++) {
+        for (unsigned k = 0; k < N_READ; k++)
+            values[k] = (float)(1 + i);
+        cr_assert(eq(i64, __real_pwrite64(f->fds[i], values, N_READ * sizeof(float), 0),
+                     (int64_t)(N_READ * sizeof(float))));
+        cr_assert(zero(int, fstat(f->fds[i], &st)));
+        gate.elsewhere[i] = st.st_ino;
+    }
+    free(values);
+    gate.n_elsewhere = n_slow;
+    gate.disk = SLOW_DISK;
+}
+
+/* The job is the file's: it tells which by its id. */
+static void send_reader_of_both(struct fixture *f, uint32_t user, unsigned file, unsigned other)
+{
+    const int64_t shape[] = {N_READ};
+    struct test_job j;
+    job_init(&j, 1 + file);
+    j.user = user;
+    at_file(&j, job_arg(&j, "a", DTYPE_FLOAT32, 1, shape), f->fds[file], 0);
+    if (other != file)
+        at_file(&j, job_arg(&j, "b", DTYPE_FLOAT32, 1, shape), f->fds[other], 0);
+    j.needs_carry = true;
+    j.carry_offset = file * CARRY_BYTES;
+    job_output(&j, other == file ? "sum(a)" : "sum(a + 0 * b)", "r");
+    (void)harness_send(&f->h, &j);
+}
+
+static void send_reader(struct fixture *f, uint32_t user, unsigned file)
+{
+    send_reader_of_both(f, user, file, file);
+}
+
+/* The files whose sums have come, bits; n of them. */
+static uint32_t receive_sums(struct fixture *f, unsigned n)
+{
+    uint32_t files = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct outcome o;
+        size_t n_bytes;
+        float sum;
+        harness_receive(&f->h, &o, NULL);
+        cr_assert(zero(int, o.status), "%s", o.error.message);
+        const void *data = outcome_data(&o, 0, &n_bytes);
+        cr_assert(eq(sz, n_bytes, sizeof(sum)));
+        memcpy(&sum, data, sizeof(sum));
+        files |= UINT32_C(1) << ((unsigned)(sum / N_READ) - 1);
+        outcome_free(&o);
+    }
+    return files;
+}
+
+static void read_others(struct fixture *f, uint32_t user)
+{
+    send_reader(f, user, MAX_FILES - 1);
+    cr_assert(eq(u32, receive_sums(f, 1), UINT32_C(1) << (MAX_FILES - 1)));
+}
+
+static void hold_one_disk(enum held held)
+{
+    struct fixture f;
+    set_up_files(&f, 8);
+    set_gate(held);
+    for (unsigned i = 0; i < 8; i++)
+        send_reader(&f, 3000 + i / 2, i);
+    wait_for_held(SCHED_IO_PER_DISK);
+    for (unsigned i = 0; i < 3; i++) {
+        read_others(&f, 2000);
+        read_others(&f, 3000);
+        uint32_t quick = send_short(&f, 20, 3001);
+        cr_assert(eq(u32, next_answer(&f, 0), quick));
+    }
+    cr_assert(eq(uint, gate.n_held, SCHED_IO_PER_DISK));
+    set_gate(0);
+    cr_assert(eq(u32, receive_sums(&f, 8), 0xff));
+    wait_until_unused(&f);
+    tear_down(&f);
+}
+
+Test(slow_reads, a_disk_holds_only_those_who_read_from_it)
+{
+    hold_one_disk(READS);
+}
+
+Test(slow_reads, a_disk_holds_only_those_whose_files_are_closed_there)
+{
+    hold_one_disk(CLOSINGS);
+}
+
+/* Whoever waits for the slow disk does not hold the other one, from which he will read. */
+Test(slow_reads, of_two_disks_the_slow_one_alone_is_held)
+{
+    struct fixture f;
+    set_up_files(&f, 4);
+    set_gate(READS);
+    for (unsigned i = 0; i < SCHED_IO_PER_DISK; i++)
+        send_reader_of_both(&f, 3000 + i / 2, i, 4 + i);
+    wait_for_held(SCHED_IO_PER_DISK);
+    read_others(&f, 2000);
+    set_gate(0);
+    cr_assert(eq(u32, receive_sums(&f, SCHED_IO_PER_DISK), 0x0f));
+    wait_until_unused(&f);
+    tear_down(&f);
+}
+
+Test(slow_reads, what_waits_in_one_can_be_cancelled)
+{
+    struct fixture f;
+    set_up_files(&f, 4);
+    set_gate(READS);
+    for (unsigned i = 0; i < 4; i++)
+        send_reader(&f, 3000 + i / 2, i);
+    wait_for_held(4);
+    for (unsigned i = 0; i < 4; i++)
+        harness_cancel(&f.h, 1 + i);
+    read_others(&f, 2000);
+    set_gate(0);
+    for (unsigned i = 0; i < 4; i++)
+        (void)next_answer(&f, GAD_CANCELLED);
+    wait_until_unused(&f);
+    tear_down(&f);
+}
+
+Test(slow_reads, a_worker_leaves_in_the_middle_of_one)
+{
+    struct fixture f;
+    pthread_t thread;
+    set_up_files(&f, 4);
+    set_gate(READS);
+    for (unsigned i = 0; i < 4; i++)
+        send_reader(&f, 3000 + i / 2, i);
+    wait_for_held(4);
+    f.h.conn = conn_free(f.h.conn);
+    pthread_join(f.h.thread, NULL);
+    cr_assert(zero(int, pthread_create(&thread, NULL, free_worker, &f.h)));
+    set_gate(0);
     pthread_join(thread, NULL);
     crashpage_unmap(f.h.page);
     close(f.h.page_fd);
