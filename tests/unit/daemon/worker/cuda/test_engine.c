@@ -242,7 +242,7 @@ static unsigned page_names(const struct harness *h, uint64_t job, unsigned *ret_
 {
     unsigned n = atomic_load(&h->page->n_threads), n_named = 0;
     *ret_n_begun = 0;
-    for (unsigned i = 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO; i < n; i++) {
+    for (unsigned i = 1 + N_THREADS + sched_n_spares(N_THREADS) + SCHED_N_IO; i < n; i++) {
         const struct crashpage_thread *page = &h->page->threads[i];
         if (atomic_load(&page->job) != job)
             continue;
@@ -261,7 +261,7 @@ Test(cuda_engine, names_the_tiles_at_a_device_that_hangs)
     set_faults(path, "hang-launch=1");
     harness_start(&h, 8 * MIB, N_THREADS);
     cr_assert(eq(u32, atomic_load(&h.page->n_threads),
-                 1 + N_THREADS + SCHED_LEAST_SPARES + SCHED_N_IO + CARD_MIN_DEPTH +
+                 1 + N_THREADS + sched_n_spares(N_THREADS) + SCHED_N_IO + CARD_MIN_DEPTH +
                      CUDA_MAX_MULTIPLIES + CUDA_MAX_STORES));
     struct memory m = make_region(&h, 1, 48 * MIB);
     fill(&m);
