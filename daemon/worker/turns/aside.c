@@ -211,13 +211,29 @@ static void let_others_go_first(struct sched *s, struct thread_context *th, stru
 
 /* Calls that last ---------------------------------------------------------------------------- */
 
+/* Each disk is known only when it holds as many threads as compute, and there may be many disks. */
+static bool holds_enough(const struct sched *s, uint32_t user)
+{
+    unsigned share = (s->n_spares - s->n_reserved) / (n_present(s) + 1);
+    unsigned n = s->user_loads[sched_user_index(s, user)].n_displaced;
+    return n >= max_u64(share, s->n_threads_compute);
+}
+
+static bool may_be_held(const struct sched *s, const struct wjob *held, const struct wjob *job)
+{
+    uint32_t user = job->identity.user;
+    if (held->identity.user == user && wjob_shares_disk(job, job) && holds_enough(s, user))
+        return true;
+    return wjob_shares_disk(held, job);
+}
+
 void sched_note_slow_disks(struct sched *s)
 {
     for (unsigned i = 0; i < s->n_jobs; i++)
         s->jobs[i]->writes_slowly = false;
     for (unsigned i = 0; i < s->n_threads && s->n_displaced > 0; i++)
         for (unsigned k = 0; k < s->n_jobs && s->threads[i]->displaced_ns != 0; k++)
-            if (wjob_shares_disk(s->threads[i]->in_hand->job, s->jobs[k]))
+            if (may_be_held(s, s->threads[i]->in_hand->job, s->jobs[k]))
                 s->jobs[k]->writes_slowly = true;
 }
 
