@@ -360,8 +360,8 @@ static bool set_level(struct slab_search *s)
             return false;
         if (is_early)
             s->flags[member] &= (uint8_t)~SLAB_IS_MEMBER;
-        n_early += is_early;
         s->members[i - n_early] = member;
+        n_early += is_early;
     }
     s->n_members -= n_early;
     return true;

@@ -399,6 +399,16 @@ def test_two_walks_with_many_reductions(w, n):
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 
+def test_a_sum_that_is_needed_before_the_walk_is_none_of_its_steps(w):
+    """All other steps are. The rows of x are too long for a walk, those of x @ d are not."""
+    x = np.sin(np.arange(20 * 16385.0)).reshape(20, 16385)
+    args = {"x": x, "c": np.cos(x[:4].T), "d": np.cos(x[4:8].T * 2)}
+    texts = ["sum(x * x) + sum(x @ d)", "(x @ d) @ ((x @ c).T @ (x @ c))"]
+    expected = exact(texts, args)
+    for got, e in zip(computed(w, texts, args, expected), expected, strict=True):
+        near(got, e, x.size, "f8")
+
+
 def test_float32_is_added_in_float32_only_within_some_rows(w):
     """Ones after a large number would be lost for good, were all rows added in float32."""
     x = np.ones((5000, 3), "f4")
