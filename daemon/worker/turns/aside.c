@@ -36,7 +36,8 @@
  * for tiles that compute. While some thread is displaced, tiles of all jobs that write to the same
  * disk begin as long ones do, with a spare thread that is kept for each, and none does any more
  * when half as many are displaced as there are spare threads, or slots. So a disk that does not
- * answer at all holds the jobs that write to it, and no others. Who writes to memory alone keeps
+ * answer at all holds the jobs that write to it, and, where a user has many such disks, his that
+ * write to others. Who writes to memory alone keeps
  * the place: that is copying, which is to be done by as many as compute.
  *
  * Called by engines (sched_may_go_on), the compute threads, the watch, and whoever ends a job.
@@ -235,6 +236,13 @@ void sched_note_slow_disks(struct sched *s)
         for (unsigned k = 0; k < s->n_jobs && s->threads[i]->displaced_ns != 0; k++)
             if (may_be_held(s, s->threads[i]->in_hand->job, s->jobs[k]))
                 s->jobs[k]->writes_slowly = true;
+}
+
+void sched_notice_presence(struct sched *s)
+{
+    if (s->n_displaced > 0)
+        sched_note_slow_disks(s);
+    pthread_cond_signal(&s->compute_wake);
 }
 
 bool sched_calls_are_enough(const struct sched *s)

@@ -5,8 +5,8 @@
  * new tile (and one that comes back without) needs a slot if something of the pass is staged, and
  * its blocks in all rings; a paused job has neither; the tiles of a job that exist at a time are
  * limited, so that the pool serves many jobs and memory is bounded; no new one begins while the
- * device has as many as it may. So are, beside other users, a user's tiles that wait for disks:
- * their slots are of no use to anybody meanwhile; and tiles that take long (aside.c).
+ * device has as many as it may. So are a user's tiles that wait for disks, whose slots are of no
+ * use to anybody meanwhile, and tiles that take long (aside.c).
  *
  * Threads are woken in a chain: one that takes a turn and sees another one ready wakes the next.
  */
@@ -284,7 +284,9 @@ bool sched_wish_signals(struct sched *s)
  * A call to a disk that does not answer holds its thread for ever, so one disk has a few of the
  * threads at most, and never more than are left then beside those that are elsewhere; and so has
  * one user. A thread says to which disk it goes (port_io), since the files of one job may be on
- * several: it counts there, and a job begins where all its disks have room. */
+ * several: it counts there, and a job begins where all its disks have room. For jobs of several
+ * disks there is one more on each, which those of one disk, who take it as soon as it is free,
+ * cannot fill. One that goes on to another of its job's disks may come on top. */
 
 static uint64_t share(unsigned n_elsewhere, unsigned most)
 {
@@ -307,7 +309,7 @@ static bool has_user_room(const struct sched *s, uint32_t user)
     return n_own < share(n_busy - n_own, 2 * SCHED_IO_PER_USER);
 }
 
-static bool has_disk_room(const struct sched *s, uint32_t user, uint64_t device)
+static bool has_disk_room(const struct sched *s, uint32_t user, uint64_t device, unsigned n_more)
 {
     unsigned n_own = 0, n_there = 0, n_elsewhere = 0;
     for (unsigned i = 0; i < SCHED_N_IO; i++) {
@@ -318,7 +320,7 @@ static bool has_disk_room(const struct sched *s, uint32_t user, uint64_t device)
         n_own += is_there && slot->job->identity.user == user;
     }
     unsigned most = device ? SCHED_IO_PER_DISK : SCHED_N_IO;
-    return n_own < SCHED_IO_PER_USER && n_there < share(n_elsewhere, most);
+    return n_own < SCHED_IO_PER_USER + n_more && n_there < share(n_elsewhere, most) + n_more;
 }
 
 /* Whether a thread may go to the job's disks from the first on, before end; the last one. */
@@ -326,14 +328,21 @@ static bool may_serve(const struct sched *s, const struct wjob *job, unsigned fi
                       uint64_t *ret_device)
 {
     uint32_t user = job->identity.user;
-    uint64_t device = 0;
+    uint64_t device = 0, last = 0;
+    unsigned n_more = 0;
     if (!has_user_room(s, user))
         return false;
+    for (unsigned i = first; i < end; i++) {
+        if (!wjob_find_disk(job, i, &device))
+            continue;
+        n_more |= last != 0 && device != last;
+        last = device;
+    }
     for (unsigned i = first; i < end; i++)
-        if (wjob_find_disk(job, i, &device) && !has_disk_room(s, user, device))
+        if (wjob_find_disk(job, i, &device) && !has_disk_room(s, user, device, n_more))
             return false;
-    *ret_device = device;
-    return device != 0 || has_disk_room(s, user, 0);
+    *ret_device = last;
+    return last != 0 || has_disk_room(s, user, 0, 0);
 }
 
 /* Tiles that wait for disks, of all users or one, there or anywhere. Those of jobs with files on
@@ -363,7 +372,8 @@ bool sched_reads_are_enough(const struct sched *s, const struct wjob *job, unsig
             count_read(&n, job, s->io[i].job);
     for (const struct tile *tile = s->reads; tile; tile = tile->next)
         count_read(&n, job, tile->job);
-    if (n.n_own_there > 0 && n.n_there >= max_u64(n_slots / 2, has_others ? 1 : SCHED_IO_PER_USER))
+    uint64_t most = max_u64(n_slots / 2, has_others ? 1 : SCHED_IO_PER_USER);
+    if (n.n_own_there > 0 && (n.n_there >= most || n.n_own >= most))
         return true;
     return has_others && (n.n_own_there >= max_u64(min_u64(SCHED_READS_PER_USER, half), 1) ||
                           n.n_own >= max_u64(min_u64(2 * SCHED_READS_PER_USER, half), 1));

@@ -1,8 +1,9 @@
 /* Jobs in and out of the scheduler, and the threads' start and end.
  *
  * One mutex covers all of the scheduling and all of the jobs' progress: it is taken per turn (a
- * tile, some ms; of a long one, a slice: aside.c), per grain only by jobs with rings. Nothing under
- * it blocks or is long; reductions are combined under locks of their jobs, never beside this one.
+ * tile, some ms; of a long one, a slice: aside.c), per grain only by jobs with rings, and by I/O
+ * threads that go to another disk. Nothing under it blocks or is long; reductions are combined
+ * under locks of their jobs, never beside this one.
  *
  *     main --sched_add--> jobs --pick--> compute thread --turn over--+--> jobs
  *                          ^                                         +--> reads --> I/O thread
@@ -248,6 +249,7 @@ static void job_end(struct sched *s, struct wjob *job)
     s->jobs[i] = s->jobs[s->n_jobs];
     s->turns[i] = s->turns[s->n_jobs];
     sched_leave_user(s, job->identity.user, job->identity.is_paused);
+    sched_notice_presence(s);
     unclaim(s, job);
     wjob_set_state(job, WJOB_ENDED);
     job->ended_ns = clock_ns();

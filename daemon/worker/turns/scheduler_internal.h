@@ -122,6 +122,8 @@ void sched_displace(struct sched *s, struct thread_context *th);
 uint64_t sched_come_back(struct sched *s, struct thread_context *th);
 /* Whether so many threads are in calls that last that no more tiles with such may begin. */
 bool sched_calls_are_enough(const struct sched *s);
+/* A user came, went, or was paused: the others' shares are different. */
+void sched_notice_presence(struct sched *s);
 void sched_note_slow_disks(struct sched *s); /* jobs or displaced threads have come or gone */
 
 bool sched_pick_io(struct sched *s, unsigned io_index, struct io_work *ret_work);

@@ -86,7 +86,7 @@ void sched_pause(struct sched *s, uint64_t job_id, bool is_paused)
         job->identity.is_paused = is_paused;
         s->user_loads[i].n_paused += is_paused ? 1 : -1u;
         note_away(s, i);
-        pthread_cond_signal(&s->compute_wake);
+        sched_notice_presence(s);
     }
     pthread_mutex_unlock(&s->lock);
 }

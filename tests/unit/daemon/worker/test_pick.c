@@ -134,6 +134,28 @@ Test(pick, leaves_threads_to_other_disks)
     tear_down(f);
 }
 
+/* Two disks have all the threads that they may, and reads enough behind them. */
+Test(pick, serves_who_needs_two_disks_beside_those_who_need_one)
+{
+    struct fixture *f = set_up();
+    struct port both[2] = {f->ports[0], f->ports[0]};
+    both[1].file.device = DISK + 1;
+    f->jobs[2].ports = both;
+    f->jobs[2].n_ports = 2;
+    f->program.n_outputs = 1;
+    for (unsigned i = 0; i < 3; i++)
+        f->jobs[i].identity.user = 1000;
+    f->ports[1].file.device = DISK + 1;
+    for (unsigned i = 0; i < 8; i++)
+        add_read(f, i % 2);
+    for (unsigned i = 0; i < 2 * SCHED_IO_PER_USER; i++)
+        cr_assert(eq(int, serve(f, i), 1000));
+    add_closing(f, 2);
+    cr_assert(zero(int, serve(f, 2 * SCHED_IO_PER_USER)), "of the user's there are enough");
+    cr_assert(eq(int, serve(f, 0), -1000));
+    tear_down(f);
+}
+
 /* Each has its own disk, and none answers. */
 Test(pick, leaves_a_thread_to_the_next_user)
 {
@@ -183,6 +205,13 @@ Test(pick, knows_when_a_users_reads_hold_enough_slots)
     add_closing(f, 2);
     cr_assert(eq(int, serve(f, 1), -1002));
     cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[2], 4)), "closing holds no slot");
+    f->jobs[2].identity.user = 1000;
+    f->s.n_users = 0;
+    cr_assert(not(sched_reads_are_enough(&f->s, &f->jobs[2], 2 * SCHED_READS_PER_USER)),
+              "one may wait for it");
+    add_read(f, 2);
+    cr_assert(sched_reads_are_enough(&f->s, &f->jobs[2], 2 * SCHED_READS_PER_USER),
+              "beside half of them for the first");
     tear_down(f);
 }
 
