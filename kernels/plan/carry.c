@@ -187,10 +187,9 @@ static bool overwrites_itself(const struct planner *p)
 static const char *advice(const struct planner *p)
 {
     if (p->program->n_slabs + p->program->n_products > 0)
-        return "store what a product gives, and use it in a job of its own, or take a larger pool; "
-               "what needs no place is what walks by slabs compute: what elements of a @ b are "
-               "reduced to, but for quantiles, where b has at most 524288 elements, and v.T @ w of "
-               "at most 1048576";
+        return "store what a product gives, and use it in another job, or take a larger pool; no "
+               "place needs what a @ b with b of at most 524288 elements is reduced to, but for "
+               "quantiles, nor v.T @ w of 1048576";
     if (overwrites_itself(p))
         return "write to another array than a source, so that it can go in rounds, or take a "
                "larger "
