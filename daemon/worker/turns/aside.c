@@ -37,8 +37,8 @@
  * disk begin as long ones do, with a spare thread that is kept for each, and none does any more
  * when half as many are displaced as there are spare threads, or slots. So a disk that does not
  * answer at all holds the jobs that write to it, and, where a user has many such disks, his that
- * write to others. Who writes to memory alone keeps
- * the place: that is copying, which is to be done by as many as compute.
+ * write to others. Who writes to memory alone keeps the place: that is copying, which is to be done
+ * by as many as compute.
  *
  * Called by engines (sched_may_go_on), the compute threads, the watch, and whoever ends a job.
  */
