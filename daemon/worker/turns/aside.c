@@ -86,12 +86,17 @@ static unsigned n_present(const struct sched *s)
     return n;
 }
 
+/* Of the spare threads, a user's. */
+static unsigned find_share(const struct sched *s)
+{
+    return (s->n_spares - s->n_reserved) / (n_present(s) + 1);
+}
+
 static bool is_below_share(const struct sched *s, unsigned n_long)
 {
-    unsigned share = (s->n_spares - s->n_reserved) / (n_present(s) + 1);
     unsigned n_taken = s->n_kept + s->n_reserved;
     unsigned n_left = s->n_bench > n_taken ? s->n_bench - n_taken : 0;
-    share = (unsigned)max_u64(min_u64(share, s->n_threads_compute), 1);
+    uint64_t share = max_u64(min_u64(find_share(s), s->n_threads_compute), 1);
     return n_long < min_u64(share, n_left);
 }
 
@@ -215,9 +220,8 @@ static void let_others_go_first(struct sched *s, struct thread_context *th, stru
 /* Each disk is known only when it holds as many threads as compute, and there may be many disks. */
 static bool holds_enough(const struct sched *s, uint32_t user)
 {
-    unsigned share = (s->n_spares - s->n_reserved) / (n_present(s) + 1);
     unsigned n = s->user_loads[sched_user_index(s, user)].n_displaced;
-    return n >= max_u64(share, s->n_threads_compute);
+    return n >= max_u64(find_share(s), s->n_threads_compute);
 }
 
 static bool may_be_held(const struct sched *s, const struct wjob *held, const struct wjob *job)
